@@ -1,0 +1,111 @@
+"""Reading and writing result documents: validated both ways, written atomically."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from graphgain.errors import DocumentError
+from graphgain.files import write_atomically
+from graphgain.results import MODELS, SCHEMA_VERSION, Document, Machine
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_document(path: Path) -> Document:
+    """Read and validate one document.
+
+    Raises DocumentError naming the file, the field and the reason.
+    """
+    raw = _read_json(path)
+    experiment = raw.get("experiment")
+    if experiment not in MODELS:
+        raise DocumentError(
+            f"{path}: experiment {experiment!r} is unknown; known are {', '.join(MODELS)}."
+        )
+    if experiment != path.stem:
+        raise DocumentError(
+            f"{path}: the document says experiment {experiment!r}, "
+            f"so its file must be named {experiment}.json."
+        )
+    document = _validate(MODELS[experiment], raw, path)
+    if document.machine != path.parent.name:
+        raise DocumentError(
+            f"{path}: machine is {document.machine!r}, but the folder is {path.parent.name!r}."
+        )
+    return document
+
+
+def read_machine(folder: Path) -> Machine:
+    """Read and validate `machine.json` of one results folder; raises DocumentError."""
+    path = folder / "machine.json"
+    machine = _validate(Machine, _read_json(path), path)
+    if machine.slug != folder.name:
+        raise DocumentError(f"{path}: slug is {machine.slug!r}, but the folder is {folder.name!r}.")
+    return machine
+
+
+def find_document(results: Path, machine: str, experiment: str) -> Document | None:
+    """The document of one experiment on one machine, or None where it was not measured."""
+    path = results / machine / f"{experiment}.json"
+    return read_document(path) if path.exists() else None
+
+
+def list_machines(results: Path) -> list[Machine]:
+    """Every machine that has a folder with a `machine.json`, published ones first."""
+    machines = [read_machine(path.parent) for path in sorted(results.glob("*/machine.json"))]
+    return sorted(machines, key=lambda machine: (machine.kind != "published", machine.slug))
+
+
+def write_document(path: Path, document: Mapping[str, Any] | Document) -> None:
+    """Validate a document and write it atomically; an invalid one leaves the old file as it is."""
+    raw = document.model_dump(mode="json") if isinstance(document, Document) else dict(document)
+    model = MODELS.get(str(raw.get("experiment")))
+    if model is None:
+        raise DocumentError(f"{path}: experiment {raw.get('experiment')!r} is unknown.")
+    write_atomically(path, dump_json(_validate(model, raw, path)))
+
+
+def dump_json(model: BaseModel) -> str:
+    """The text of a document: two spaces, unset optional fields left out, one final newline."""
+    raw = model.model_dump(mode="json", exclude_unset=True)
+    return json.dumps(raw, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DocumentError(f"{path}: there is no such document.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DocumentError(
+            f"{path}: not valid JSON ({error}); the file is broken or cut off. "
+            "Restore it with git, or measure it again."
+        ) from None
+    if not isinstance(raw, dict):
+        raise DocumentError(f"{path}: a document is a JSON object, not {type(raw).__name__}.")
+    version = raw.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise DocumentError(
+            f"{path}: schema_version is {version!r}, this graphgain reads {SCHEMA_VERSION}. "
+            "Measure again, or use the graphgain that wrote it."
+        )
+    return raw
+
+
+def _validate(model: type[M], raw: Mapping[str, Any], path: Path) -> M:
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems = [f"{_field(e['loc'])}: {e['msg']}" for e in error.errors()]
+        shown = "; ".join(problems[:3]) + (f" (and {len(problems) - 3} more)" * (len(problems) > 3))
+        raise DocumentError(f"{path}: {shown}") from None
+
+
+def _field(loc: tuple[int | str, ...]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.lstrip(".") or "document"
