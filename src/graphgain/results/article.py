@@ -8,13 +8,22 @@ from graphgain.results.document import Document
 from graphgain.results.quantity import Quantity, Strict
 
 
+Unit = Literal[
+    "us", "ms", "percent", "tokens", "kernels", "requests", "processes", "threads", "runs"
+]
+
+
 class Statement(Strict):
-    """One number in the article's prose; `about` says in our words what it counts."""
+    """One number in the article's prose; `about` says in our words what it counts.
+
+    `printed` is the number as it stands there ("1.6k", "0.3–1"), without its unit.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
     section: str
     about: str
-    unit: str
+    unit: Unit
+    printed: Annotated[str, Field(pattern=r"^[0-9.]+k?([–-][0-9.]+k?)?$")]
     quantity: Quantity
 
 

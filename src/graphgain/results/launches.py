@@ -111,11 +111,14 @@ class FfiLaunch(Document):
 
 
 class LaunchPathRow(Strict):
-    """Host cost of one elementwise add through one way of integrating a kernel into Python."""
+    """Host cost of one elementwise add through one way of integrating a kernel into Python.
+
+    `call_chain` is null where the source names a way without its steps.
+    """
 
     path: str
     label: str
-    call_chain: str
+    call_chain: str | None
     used_in: str | None = None
     files: Count | None = None
     host_us: Quantity | None
@@ -124,10 +127,13 @@ class LaunchPathRow(Strict):
 
 
 class LaunchPaths(Document):
-    """`launch_paths`: how Python code reaches a kernel, and what each way costs."""
+    """`launch_paths`: how Python code reaches a kernel, and what each way costs.
+
+    `parameters` is null where the source does not print how it timed the calls.
+    """
 
     experiment: Literal["launch_paths"]
-    parameters: RoundParameters
+    parameters: RoundParameters | None
     rows: Annotated[list[LaunchPathRow], Field(min_length=1)]
 
 
