@@ -7,7 +7,6 @@ from pydantic import Field
 from graphgain.results.document import Document
 from graphgain.results.quantity import Quantity, Strict
 
-
 Unit = Literal[
     "us", "ms", "percent", "tokens", "kernels", "requests", "processes", "threads", "runs"
 ]

@@ -1,7 +1,7 @@
 """Reading and writing result documents: validated both ways, written atomically."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from graphgain.files import write_atomically
 from graphgain.results import MODELS, SCHEMA_VERSION, Document, Machine
 
 M = TypeVar("M", bound=BaseModel)
+D = TypeVar("D", bound=Document)
 
 
 def read_document(path: Path) -> Document:
@@ -47,10 +48,25 @@ def read_machine(folder: Path) -> Machine:
     return machine
 
 
-def find_document(results: Path, machine: str, experiment: str) -> Document | None:
-    """The document of one experiment on one machine, or None where it was not measured."""
-    path = results / machine / f"{experiment}.json"
-    return read_document(path) if path.exists() else None
+def load_documents(results: str | Path, machines: Iterable[str], model: type[D]) -> dict[str, D]:
+    """The documents of one kind by machine slug, in the given order.
+
+    A machine without that document is left out: it was not measured there.
+    """
+    experiment = next(name for name, known in MODELS.items() if known is model)
+    found: dict[str, D] = {}
+    for machine in machines:
+        path = Path(results) / machine / f"{experiment}.json"
+        if path.exists():
+            document = read_document(path)
+            assert isinstance(document, model)
+            found[machine] = document
+    return found
+
+
+def machine_labels(results: str | Path, machines: Iterable[str]) -> dict[str, str]:
+    """What each machine is called in tables and legends, by slug."""
+    return {machine: read_machine(Path(results) / machine).label for machine in machines}
 
 
 def list_machines(results: Path) -> list[Machine]:

@@ -1,0 +1,94 @@
+"""The command line. Each command imports what it needs: measuring needs only the standard library
+and numpy, so that it runs on a bare GPU machine."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphgain import __version__
+from graphgain.errors import GraphgainError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. A GraphgainError is printed as one sentence."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.command(options) or 0)
+    except GraphgainError as error:
+        print(f"graphgain: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("graphgain: interrupted", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="graphgain", description=__doc__.partition("\n")[0])
+    parser.add_argument("--version", action="version", version=f"graphgain {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    validate = commands.add_parser("validate", help="check result documents against their models")
+    validate.add_argument("paths", nargs="*", type=Path, default=[Path("results")])
+    validate.set_defaults(command=_validate)
+
+    notebook = commands.add_parser("notebook", help="execute one notebook")
+    notebook.add_argument("source", type=Path, help="the .py source, such as notebooks/ttft.py")
+    notebook.add_argument("--build", type=Path, default=Path("build"))
+    notebook.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=YAML", dest="parameters"
+    )
+    notebook.add_argument("--timeout-s", type=int, default=600, help="limit of one cell")
+    notebook.set_defaults(command=_notebook)
+
+    site = commands.add_parser("site", help="build the site from what the notebooks wrote")
+    site.add_argument("--build", type=Path, default=Path("build"))
+    site.add_argument("--out", type=Path, default=Path("report/_site"))
+    site.add_argument("--machines", nargs="*", help="default: as configured")
+    site.set_defaults(command=_site)
+    return parser
+
+
+def _validate(options: argparse.Namespace) -> None:
+    from graphgain.results.store import read_document, read_machine
+
+    files = [
+        file
+        for path in options.paths
+        for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])
+    ]
+    for file in files:
+        if file.name == "machine.json":
+            read_machine(file.parent)
+        else:
+            read_document(file)
+    print(f"{len(files)} documents are valid")
+
+
+def _notebook(options: argparse.Namespace) -> None:
+    import yaml
+
+    from graphgain.errors import NotebookError
+    from graphgain.notebooks import read_notebook, run
+
+    parameters = {}
+    for text in options.parameters:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise NotebookError(f"--parameter {text}: write NAME=VALUE, with the value as YAML.")
+        parameters[name] = yaml.safe_load(value)
+    run(read_notebook(options.source), parameters, options.build, timeout_s=options.timeout_s)
+
+
+def _site(options: argparse.Namespace) -> None:
+    from graphgain.config import load_config, select_machines
+    from graphgain.site.build import build_site
+
+    config = load_config()
+    machines = options.machines or select_machines(config, Path("results"))
+    used = build_site(config.site, machines, options.build, options.out)
+    print(f"built {options.out}/index.html with {used}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

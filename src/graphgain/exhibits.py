@@ -1,0 +1,86 @@
+"""Exhibits: the figures and tables that a notebook writes for the article."""
+
+import io
+from base64 import b64encode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from graphgain.figures.style import THEMES, theme
+from graphgain.files import write_atomically
+
+Draw = Callable[[], Figure]
+
+
+class FigureDisplay:
+    """What a notebook shows for a figure: both themes on a page, the PNG anywhere else."""
+
+    def __init__(self, name: str, png: bytes) -> None:
+        self.name, self.png = name, png
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        images = "".join(
+            f'<img class="only-{theme_name}" alt="Figure {self.name}" '
+            f'src="../figures/{self.name}.{theme_name}.svg">'
+            for theme_name in THEMES
+        )
+        return {
+            "text/html": f"<div>{images}</div>",
+            "image/png": b64encode(self.png).decode(),
+            "text/plain": f"figure {self.name}",
+        }
+
+
+def save_figure(name: str, draw: Draw, data: pd.DataFrame, out: str | Path) -> FigureDisplay:
+    """Draw a figure once a theme and write it with the data that it shows.
+
+    Writes `figures/NAME.{light,dark}.{svg,png}` and `figures/NAME.csv` below `out`. `draw` takes
+    no arguments, returns a matplotlib figure, and is called with each theme's settings active.
+    """
+    folder = Path(out) / "figures"
+    png = b""
+    for theme_name in THEMES:
+        with theme(theme_name):
+            figure = draw()
+            write_atomically(folder / f"{name}.{theme_name}.svg", _render(figure, "svg"))
+            image = _render(figure, "png")
+            write_atomically(folder / f"{name}.{theme_name}.png", image)
+            png = png or image
+    write_atomically(folder / f"{name}.csv", data.to_csv(index=False, lineterminator="\n"))
+    return FigureDisplay(name, png)
+
+
+def save_table(name: str, data: pd.DataFrame, shown: pd.DataFrame, out: str | Path) -> pd.DataFrame:
+    """Write a table twice: `tables/NAME.csv` with `data`, `tables/NAME.md` with the text `shown`.
+
+    Columns of `shown` whose every cell begins like a number are set flush right.
+    """
+    folder = Path(out) / "tables"
+    write_atomically(folder / f"{name}.csv", data.to_csv(index=False, lineterminator="\n"))
+    write_atomically(folder / f"{name}.md", pipe_table(shown))
+    return shown
+
+
+def pipe_table(shown: pd.DataFrame) -> str:
+    """A frame of texts as a Markdown pipe table."""
+    cells = [
+        [str(value).replace("|", "\\|") for value in row] for row in shown.itertuples(index=False)
+    ]
+    numeric = [
+        bool(column) and all(text[:1].isdigit() or text[:1] in "−–~+" for text in column)
+        for column in zip(*cells, strict=True)
+    ]
+    rule = ["---:" if right else ":---" for right in numeric]
+    lines = [[str(name) for name in shown.columns], rule, *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _render(figure: Figure, kind: str) -> bytes:
+    # No date and no program version in the file: the same figure is the same bytes.
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, metadata=metadata)
+    return stream.getvalue()

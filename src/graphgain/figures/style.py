@@ -1,0 +1,76 @@
+"""One style for all figures, in a light and a dark theme; colours readable on both."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import seaborn as sns
+
+mpl.use("agg")
+
+THEMES = ("light", "dark")
+
+# Okabe and Ito's colour-blind safe set, moved towards middle lightness so that each keeps a
+# contrast of 3:1 on the white and on the dark page.
+BLUE = "#1f7fc4"
+ORANGE = "#d9730d"
+GREEN = "#0f9d76"
+PURPLE = "#b567a4"
+GREY = "#7d8590"
+
+MACHINE_COLORS = (BLUE, GREY, ORANGE, GREEN, PURPLE)
+"""The first machine is blue everywhere, the second grey, and so on, in the configured order."""
+
+_INK = {"light": "#1c2128", "dark": "#e6edf3"}
+_FAINT = {"light": "#d7dce2", "dark": "#3b434d"}
+
+
+@contextmanager
+def theme(name: str) -> Iterator[None]:
+    """Settings of one theme: transparent ground, so that the page's own colour shows."""
+    ink, faint = _INK[name], _FAINT[name]
+    settings = {
+        **sns.axes_style("ticks"),
+        "figure.figsize": (7.6, 4.0),
+        "figure.dpi": 100,
+        "figure.facecolor": "none",
+        "figure.constrained_layout.use": True,
+        "savefig.facecolor": "none",
+        "savefig.dpi": 160,
+        "axes.facecolor": "none",
+        "axes.edgecolor": faint,
+        "axes.labelcolor": ink,
+        "axes.titlecolor": ink,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 11.5,
+        "axes.titleweight": "bold",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.axisbelow": True,
+        "grid.color": faint,
+        "grid.linewidth": 0.6,
+        "text.color": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "xtick.direction": "out",
+        "font.family": ["DejaVu Sans"],
+        "font.size": 10,
+        "legend.frameon": False,
+        "lines.linewidth": 1.8,
+        "lines.markersize": 4,
+        "svg.hashsalt": "graphgain",
+        "svg.fonttype": "path",
+    }
+    with mpl.rc_context(settings):
+        yield
+
+
+def ink() -> str:
+    """The text colour of the active theme."""
+    return str(mpl.rcParams["text.color"])
+
+
+def faint() -> str:
+    """The line colour of the active theme, for rules and guides."""
+    return str(mpl.rcParams["grid.color"])
