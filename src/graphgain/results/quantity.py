@@ -16,9 +16,12 @@ Interval = Literal[
 
 
 class Strict(BaseModel):
-    """A model that refuses unknown keys, so that a typing error in a document is seen."""
+    """A model that refuses unknown keys, so that a typing error in a document is seen.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    NaN and infinity are refused everywhere: JSON has neither.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Quantity(Strict):

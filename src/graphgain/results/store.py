@@ -22,7 +22,7 @@ def read_document(path: Path) -> Document:
     """
     raw = _read_json(path)
     experiment = raw.get("experiment")
-    if experiment not in MODELS:
+    if not isinstance(experiment, str) or experiment not in MODELS:
         raise DocumentError(
             f"{path}: experiment {experiment!r} is unknown; known are {', '.join(MODELS)}."
         )
@@ -77,7 +77,10 @@ def list_machines(results: Path) -> list[Machine]:
 
 def write_document(path: Path, document: Mapping[str, Any] | Document) -> None:
     """Validate a document and write it atomically; an invalid one leaves the old file as it is."""
-    raw = document.model_dump(mode="json") if isinstance(document, Document) else dict(document)
+    if isinstance(document, Document):
+        raw = document.model_dump(mode="json", exclude_unset=True)
+    else:
+        raw = dict(document)
     model = MODELS.get(str(raw.get("experiment")))
     if model is None:
         raise DocumentError(f"{path}: experiment {raw.get('experiment')!r} is unknown.")
