@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     site.add_argument("--build", type=Path, default=Path("build"))
     site.add_argument("--out", type=Path, default=Path("report/_site"))
     site.add_argument("--machines", nargs="*", help="default: as configured")
+    site.add_argument("--commit", help="default: of this checkout")
     site.set_defaults(command=_site)
     return parser
 
@@ -83,10 +84,12 @@ def _notebook(options: argparse.Namespace) -> None:
 def _site(options: argparse.Namespace) -> None:
     from graphgain.config import load_config, select_machines
     from graphgain.site.build import build_site
+    from graphgain.site.commit import describe_commit
 
     config = load_config()
     machines = options.machines or select_machines(config, Path("results"))
-    used = build_site(config.site, machines, options.build, options.out)
+    commit = options.commit or describe_commit(Path())
+    used = build_site(config.site, machines, options.build, options.out, commit)
     print(f"built {options.out}/index.html with {used}")
 
 

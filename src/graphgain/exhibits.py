@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from graphgain.figures.style import THEMES, theme
+from graphgain.figures.style import theme
+from graphgain.figures.themes import THEMES
 from graphgain.files import write_atomically
 
 Draw = Callable[[], Figure]

@@ -8,8 +8,6 @@ import seaborn as sns
 
 mpl.use("agg")
 
-THEMES = ("light", "dark")
-
 # Okabe and Ito's colour-blind safe set, moved towards middle lightness so that each keeps a
 # contrast of 3:1 on the white and on the dark page.
 BLUE = "#1f7fc4"

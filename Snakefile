@@ -1,0 +1,30 @@
+# The article, from result documents to the site. Targets: report (default), figures,
+# figure_NAME, notebooks, measure, publish, clean_site. Rules by stage in workflow/rules/.
+import shlex
+import sys
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+from graphgain.errors import GraphgainError
+from graphgain.workflow import as_yaml, modules_of, open_project
+
+min_version("9.20")
+
+
+configfile: "config/config.yaml"
+
+
+# The interpreter that runs Snakemake also runs every step, whether or not it is on the PATH.
+GRAPHGAIN = f"{shlex.quote(sys.executable)} -m graphgain"
+
+try:
+    PROJECT = open_project(config)
+except GraphgainError as error:
+    raise WorkflowError(str(error)) from None
+
+
+include: "workflow/rules/report.smk"
+include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/publish.smk"

@@ -1,0 +1,3 @@
+"""The names of the two themes, for those who need no drawing."""
+
+THEMES = ("light", "dark")

@@ -1,0 +1,1 @@
+"""The site: staging the sources, checking them, rendering, checking what was rendered."""

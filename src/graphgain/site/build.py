@@ -1,0 +1,30 @@
+"""Building the site: stage the sources, check them, render them, check what was rendered."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphgain.config import SiteConfig
+from graphgain.notebooks import list_notebooks
+from graphgain.site.render import render
+from graphgain.site.stage import Origin, stage
+
+
+def build_site(
+    config: SiteConfig, machines: Sequence[str], build: Path, out: Path, commit: str
+) -> str:
+    """Build the site of the checkout in the current folder at `out`; returns the renderer's name.
+
+    The site that stood there is replaced only when the new one is complete and consistent.
+    Raises SiteError.
+    """
+    staged = build / "site"
+    stage(
+        report=Path("report"),
+        build=build,
+        results=Path("results"),
+        notebooks=list_notebooks(Path("notebooks")),
+        machines=machines,
+        origin=Origin(commit, config.repository),
+        out=staged,
+    )
+    return render(staged, out, config.renderer, Path("report"))

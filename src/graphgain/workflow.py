@@ -1,0 +1,108 @@
+"""What the Snakefile needs to know: machines, notebooks, the plan, and each rule's files."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from graphgain.config import Config, check_config, select_machines
+from graphgain.measuring.plan import Plan, make_plan
+from graphgain.notebooks import Notebook, list_notebooks
+from graphgain.site.commit import describe_commit
+from graphgain.sources import imported_modules
+
+RESULTS = Path("results")
+BUILD = Path("build")
+
+
+@dataclass(frozen=True)
+class Project:
+    """The checkout as the rules see it; `machines` includes this one where it will be measured."""
+
+    config: Config
+    machines: list[str]
+    notebooks: list[Notebook]
+    plan: Plan
+    commit: str
+
+    def documents(self, notebook: Notebook) -> list[str]:
+        """The result documents that a notebook shows: those kept, and those planned here."""
+        return [
+            str(path)
+            for machine in self.machines
+            for experiment in notebook.documents
+            if (path := RESULTS / machine / f"{experiment}.json").exists()
+            or (machine == self.plan.slug and experiment in self.plan.experiments)
+        ]
+
+    def machine_files(self) -> list[str]:
+        """`machine.json` of every machine shown."""
+        return [str(RESULTS / machine / "machine.json") for machine in self.machines]
+
+    def outputs(self, notebook: Notebook) -> dict[str, str]:
+        """Every file that a notebook's rule writes, by a name that is valid in a rule."""
+        return {name: str(BUILD / path) for name, path in notebook.outputs().items()}
+
+    def all_outputs(self) -> list[str]:
+        """Every file that any notebook writes."""
+        return [path for notebook in self.notebooks for path in self.outputs(notebook).values()]
+
+    def figures(self) -> dict[str, list[str]]:
+        """The files of each figure, by the figure's name."""
+        return {
+            figure: [
+                path
+                for name, path in self.outputs(notebook).items()
+                if Path(path).name.partition(".")[0] == figure and name.startswith("figure_")
+            ]
+            for notebook in self.notebooks
+            for figure in notebook.figures
+        }
+
+    def prose(self) -> list[str]:
+        """The site's own sources: prose, captions, template and styles."""
+        return sorted(
+            str(path)
+            for path in Path("report").rglob("*")
+            if path.is_file() and not {"_site", ".quarto"} & set(path.parts)
+        )
+
+    def kept_documents(self) -> list[str]:
+        """Every document of the machines shown, for the downloads of the site."""
+        kept = {
+            str(path)
+            for machine in self.machines
+            for path in (RESULTS / machine).glob("*.json")
+            if path.name != "machine.json"
+        }
+        planned = {document for n in self.notebooks for document in self.documents(n)}
+        return sorted(kept | planned)
+
+
+def open_project(raw: Mapping[str, Any]) -> Project:
+    """Read the checkout in the current folder under a configuration; raises GraphgainError."""
+    config = check_config(dict(raw))
+    plan = make_plan(config, RESULTS)
+    machines = select_machines(config, RESULTS)
+    if plan.experiments and plan.slug not in machines:
+        machines.append(plan.slug)
+    return Project(
+        config=config,
+        machines=machines,
+        notebooks=list_notebooks(Path("notebooks")),
+        plan=plan,
+        commit=describe_commit(Path()),
+    )
+
+
+def modules_of(*sources: Path) -> list[str]:
+    """The package's own modules behind some sources, relative to the current folder."""
+    return [os.path.relpath(path) for path in imported_modules(*sources)]
+
+
+def as_yaml(value: object) -> str:
+    """A parameter value on one line, as the command line takes it."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10_000).strip()

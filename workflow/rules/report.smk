@@ -1,0 +1,39 @@
+# The site: everything that the notebooks wrote, the prose, and the documents to download.
+
+
+rule report:
+    default_target: True
+    input:
+        "report/_site/index.html",
+
+
+rule site:
+    input:
+        exhibits=PROJECT.all_outputs(),
+        documents=PROJECT.kept_documents(),
+        machines=PROJECT.machine_files(),
+        prose=PROJECT.prose(),
+        modules=modules_of(Path("src/graphgain/site/build.py")),
+    output:
+        update("report/_site/index.html"),
+    log:
+        "logs/site.log",
+    params:
+        commit=PROJECT.commit,
+        machines=PROJECT.machines,
+    conda:
+        "../../environment.yml"
+    message:
+        "Building the site in report/_site"
+    shell:
+        "{GRAPHGAIN} site --machines {params.machines} --commit {params.commit:q}"
+        " 2>&1 | tee {log}"
+
+
+rule clean_site:
+    log:
+        "logs/clean_site.log",
+    message:
+        "Removing the built site and what the notebooks wrote; results/ stays"
+    shell:
+        "rm -rf report/_site build > {log} 2>&1"
