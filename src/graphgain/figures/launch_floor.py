@@ -1,48 +1,64 @@
 """Bars: host cost of launching an empty kernel, by way of launching and machine."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 from matplotlib.figure import Figure
 
-from graphgain.figures.style import MACHINE_COLORS, ink
+from graphgain.figures.machines import draw_absent, machine_color, note_absent
+from graphgain.figures.style import ink
+
+BAR_IN = 0.36  # inches a bar takes
+GAP = 0.55  # between two groups, in bars
 
 
-def draw(data: pd.DataFrame) -> Figure:
-    """One group of bars a launch path, one bar a machine.
+def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
+    """One group of bars a launch path, one bar a machine, each named at its end.
 
-    `data` has the columns path, machine, host_us, low_us, high_us (NaN without an interval).
+    `data` has the columns path, machine, host_us, low_us, high_us (NaN without an interval) and
+    text; `machines` is the configured order.
     """
+    if data.empty:
+        return draw_absent(machines)
     paths = list(dict.fromkeys(data["path"]))
-    machines = list(dict.fromkeys(data["machine"]))
-    figure = Figure(figsize=(7.6, 0.9 + 0.34 * len(paths) * max(2, len(machines))))
+    figure = Figure(figsize=(7.6, 0.9 + BAR_IN * (len(data) + GAP * (len(paths) - 1))))
     axes = figure.subplots()
-    height = 0.8 / len(machines)
-    for index, machine in enumerate(machines):
-        rows = data[data["machine"] == machine].set_index("path")
-        for place, path in enumerate(paths):
-            if path not in rows.index:
-                continue
-            row = rows.loc[path]
-            y = place + (index - (len(machines) - 1) / 2) * height
-            axes.barh(
-                y,
-                row["host_us"],
-                height * 0.88,
-                color=MACHINE_COLORS[index % len(MACHINE_COLORS)],
-                label=machine if place == 0 else None,
-            )
+    y, middles = 0.0, []
+    for path in paths:
+        rows = data[data["path"] == path].to_dict("records")
+        middles.append(y + (len(rows) - 1) / 2)
+        for row in rows:
+            color = machine_color(row["machine"], machines)
+            axes.barh(y, row["host_us"], 0.84, color=color, linewidth=0)
             if row["low_us"] < row["high_us"]:
-                axes.hlines(y, row["low_us"], row["high_us"], color=ink(), linewidth=1.2)
-            axes.annotate(
-                f"{row['host_us']:.3f}",
-                (max(row["host_us"], row["high_us"] if row["high_us"] > 0 else 0), y),
-                xytext=(4, 0),
+                axes.hlines(y, row["low_us"], row["high_us"], color=ink(), linewidth=1.4)
+            end = row["high_us"] if row["high_us"] > row["host_us"] else row["host_us"]
+            value = axes.annotate(
+                row["text"],
+                (end, y),
+                xytext=(5, 0),
                 textcoords="offset points",
                 va="center",
-                fontsize=8.5,
+                weight="bold",
+                fontsize=10.5,
             )
-    axes.set_yticks(range(len(paths)), paths)
+            axes.annotate(
+                row["machine"],
+                (1, 0.5),
+                xycoords=value,
+                xytext=(6, 0),
+                textcoords="offset points",
+                va="center",
+                color=color,
+                fontsize=10,
+            )
+            y += 1
+        y += GAP
+    axes.set_yticks(middles, paths)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0, labelsize=10.5)
+    axes.set_xlim(0, 1.55 * data[["host_us", "high_us"]].max().max())
     axes.set_xlabel("host time per launch (µs)")
-    axes.legend(loc="lower right")
+    note_absent(figure, data["machine"], machines)
     return figure
