@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graphgain import __version__
 from graphgain.errors import GraphgainError
+from graphgain.measuring.commands import add_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     site.add_argument("--machines", nargs="*", help="default: as configured")
     site.add_argument("--commit", help="default: of this checkout")
     site.set_defaults(command=_site)
+    add_commands(commands)
     return parser
 
 

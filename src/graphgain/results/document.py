@@ -1,7 +1,7 @@
 """What every result document holds, whatever the experiment."""
 
 from datetime import date, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -34,7 +34,10 @@ class GpuState(Strict):
 
 
 class Provenance(Strict):
-    """How, when and by which code a document was measured."""
+    """How, when and by which code a document was measured.
+
+    `git_dirty` is about `sources` only; `parameters` are all that the experiment was given.
+    """
 
     started_at: datetime
     ended_at: datetime
@@ -43,6 +46,7 @@ class Provenance(Strict):
     git_dirty: bool | None
     source_hash: str
     sources: list[str]
+    parameters: dict[str, Any] = {}
     versions: dict[str, str | None]
     process_runs: Annotated[int, Field(ge=1)]
     gpu_before: GpuState | None = None

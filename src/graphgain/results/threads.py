@@ -18,10 +18,14 @@ class GilParameters(Strict):
 
 
 class GilRow(Strict):
-    """Intervals between the launcher's calls beside `background_threads` computing threads."""
+    """Intervals between the launcher's calls beside `background_threads` computing threads.
+
+    `call_us` is the calibrated call alone; `p99_us` is null where the samples are too few for it.
+    """
 
     background_threads: Annotated[int, Field(ge=0)]
     spin_us: Annotated[float, Field(ge=0)]
+    call_us: Quantity | None = None
     interval_us: Quantity
     p90_us: Annotated[float, Field(ge=0)]
     p99_us: Annotated[float, Field(ge=0)] | None

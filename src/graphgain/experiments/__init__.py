@@ -1,0 +1,136 @@
+"""The experiments that this package can run, and what each needs.
+
+Reading this registry loads no experiment, so that planning is cheap.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from graphgain.errors import ConfigError
+from graphgain.measuring.nvcc import WHERE_TO_GET, find_nvcc
+from graphgain.sources import PACKAGE
+
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an experiment gets: its parameters, and where and how to build native programs.
+
+    `arch` is nvcc's `-arch`. An experiment adds the versions that only it can know to `versions`.
+    """
+
+    parameters: Parameters
+    build: Path
+    arch: str
+    versions: dict[str, str | None] = field(default_factory=dict)
+
+
+Measure = Callable[[Context], dict[str, Any]]
+"""Runs an experiment and returns its document without the envelope (`parameters`, `rows`, ...)."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment; `module` has its function `measure`, `native` names files of workflow/native.
+
+    `packages` maps what is imported to what is installed for it. `parameters` are the defaults,
+    each of the type that an override must have.
+    """
+
+    name: str
+    title: str
+    module: str
+    parameters: Parameters
+    needs_gpu: bool = True
+    native: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def source(self) -> Path:
+        """The file of `module`."""
+        return PACKAGE.parent / Path(*self.module.split(".")).with_suffix(".py")
+
+    def load(self) -> Measure:
+        """Import the experiment's function."""
+        return cast(Measure, importlib.import_module(self.module).measure)
+
+    def with_overrides(self, overrides: Parameters) -> dict[str, Any]:
+        """The defaults with some of them replaced; raises ConfigError naming what is known."""
+        unknown = [name for name in overrides if name not in self.parameters]
+        if unknown:
+            raise ConfigError(
+                f"{self.name} has no parameter {', '.join(unknown)}; "
+                f"it has {', '.join(self.parameters)}."
+            )
+        merged = {**self.parameters, **overrides}
+        for name, value in merged.items():
+            if not _same_type(value, self.parameters[name]):
+                raise ConfigError(
+                    f"{self.name}: parameter {name} is {value!r}, but must be like its default "
+                    f"{self.parameters[name]!r}."
+                )
+        if merged.get("process_runs", 1) < 1:
+            raise ConfigError(f"{self.name}: parameter process_runs must be at least 1.")
+        return merged
+
+
+def missing_tools(experiment: Experiment) -> str | None:
+    """Why an experiment cannot run here, for lack of a tool or package: a sentence, or None."""
+    if "nvcc" in experiment.tools and find_nvcc() is None:
+        return f"{experiment.name} needs nvcc, which was not found: {WHERE_TO_GET}."
+    for module, package in experiment.packages.items():
+        if importlib.util.find_spec(module) is None:
+            return (
+                f"{experiment.name} needs the Python package {package}, which is not installed: "
+                f"pip install {package}."
+            )
+    return None
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of that name; raises ConfigError naming those known."""
+    if name not in EXPERIMENTS:
+        raise ConfigError(f"There is no experiment {name!r}; there are {', '.join(EXPERIMENTS)}.")
+    return EXPERIMENTS[name]
+
+
+def _same_type(value: Any, default: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(value, int | float)
+    if isinstance(default, list):
+        return (
+            isinstance(value, list)
+            and len(value) > 0
+            and all(_same_type(entry, default[0]) for entry in value)
+        )
+    return isinstance(value, type(default))
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment(
+            name="gil",
+            title="Launch intervals of a thread that keeps releasing the GIL",
+            module="graphgain.experiments.gil",
+            needs_gpu=False,
+            parameters={
+                "background_threads": [0, 1, 2, 4],
+                "spin_us": [2.0, 10.0],
+                "calls": 200,
+                "warmup_calls": 20,
+                "switch_interval_ms": 5.0,
+                "process_runs": 3,
+            },
+        ),
+    )
+}
+"""Every experiment by name, in the order in which they are measured."""

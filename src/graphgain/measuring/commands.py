@@ -1,0 +1,155 @@
+"""The commands about measuring. Each imports what it needs, so that `measure` runs without pydantic
+and PyYAML."""
+
+import argparse
+import importlib.util
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphgain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
+    from graphgain.measuring.plan import Mode
+
+CONFIG = Path("config/config.yaml")
+RESULTS = Path("results")
+
+
+@dataclass(frozen=True)
+class Configured:
+    """What the configuration says about measuring."""
+
+    slug: str | None = None
+    label: str | None = None
+    mode: "Mode" = "auto"
+    experiments: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add measure, machine, plan, status and import to the command line."""
+    measure = commands.add_parser("measure", help="run one experiment and write its document")
+    measure.add_argument("experiment", metavar="EXPERIMENT")
+    _machine_options(measure)
+    measure.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=JSON", dest="parameters"
+    )
+    measure.add_argument("--build", type=Path, help="where native programs are built")
+    measure.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
+    measure.add_argument("--force", action="store_true", help="measure what exists again")
+    measure.add_argument(
+        "--allow-busy", action="store_true", help="although another process computes on the GPU"
+    )
+    measure.add_argument(
+        "--allow-other-gpu", action="store_true", help="add to results of the same GPU model"
+    )
+    measure.set_defaults(command=_measure)
+
+    machine = commands.add_parser("machine", help="print what this machine is; --out writes it")
+    _machine_options(machine)
+    machine.set_defaults(command=_machine)
+
+    plan = commands.add_parser("plan", help="print what would be measured here")
+    plan.add_argument("--mode", choices=("auto", "never", "always"), help="default: as configured")
+    plan.add_argument("--slug")
+    plan.add_argument("--results", type=Path, default=RESULTS)
+    plan.set_defaults(command=_plan)
+
+
+def _machine_options(parser: "ArgumentParser") -> None:
+    parser.add_argument("--out", type=Path, help="the machine's folder (default: results/SLUG)")
+    parser.add_argument("--slug", help="name of the machine (default: from GPU and host name)")
+    parser.add_argument("--label", help="what tables call the machine (default: the GPU's name)")
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from graphgain.experiments import find_experiment
+    from graphgain.measuring.run import BUILD, measure
+
+    experiment = find_experiment(options.experiment)
+    configured = _configured()
+    measure(
+        experiment,
+        _folder(options, configured),
+        {
+            **configured.experiments.get(experiment.name, {}),
+            **dict(map(_parameter, options.parameters)),
+        },
+        label=options.label or configured.label,
+        arch=options.arch,
+        build=options.build or BUILD,
+        force=options.force,
+        allow_busy=options.allow_busy,
+        allow_other_gpu=options.allow_other_gpu,
+    )
+
+
+def _machine(options: argparse.Namespace) -> None:
+    from graphgain.measuring.document import document_text, write_checked
+    from graphgain.measuring.machine import probe_machine
+    from graphgain.measuring.run import check_machine
+
+    configured = _configured()
+    folder = _folder(options, configured)
+    machine = probe_machine(folder.name, options.label or configured.label)
+    print(document_text(machine), end="")
+    if options.out:
+        check_machine(folder / "machine.json", machine, allow_other_gpu=False)
+        write_checked(folder / "machine.json", machine)
+
+
+def _plan(options: argparse.Namespace) -> None:
+    from graphgain.measuring.plan import plan
+
+    configured = _configured()
+    mode = options.mode or configured.mode
+    print(plan(mode, options.results, options.slug or configured.slug))
+
+
+def _folder(options: argparse.Namespace, configured: Configured) -> Path:
+    """The folder of this machine: its name is the slug."""
+    from graphgain.measuring.machine import default_slug
+
+    if options.out is None:
+        return RESULTS / (options.slug or configured.slug or default_slug())
+    folder = Path(options.out)
+    name = folder.name or folder.resolve().name
+    if options.slug and options.slug != name:
+        raise ConfigError(
+            f"--out {folder} and --slug {options.slug} disagree: "
+            "the folder of a machine has the machine's name."
+        )
+    return folder
+
+
+def _configured() -> Configured:
+    """The configuration, where there is one and the packages that read it; defaults otherwise."""
+    if not CONFIG.exists():
+        return Configured()
+    if any(importlib.util.find_spec(package) is None for package in ("pydantic", "yaml")):
+        print(
+            f"graphgain: {CONFIG} is not read, as pydantic or PyYAML is not installed here; "
+            "give --slug, --label and -p instead.",
+            file=sys.stderr,
+        )
+        return Configured()
+    from graphgain.config import load_config
+
+    config = load_config(CONFIG)
+    return Configured(config.machine.slug, config.machine.label, config.measure, config.experiments)
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    try:
+        if not equals:
+            raise ValueError
+        return name, json.loads(value)
+    except ValueError:
+        raise ConfigError(
+            f"--parameter {text}: write NAME=VALUE, with the value as JSON, such as calls=200."
+        ) from None
