@@ -2,6 +2,7 @@
 # figure_NAME, notebooks, measure, publish, clean_site. Rules by stage in workflow/rules/.
 import shlex
 import sys
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
@@ -23,8 +24,10 @@ try:
 except GraphgainError as error:
     raise WorkflowError(str(error)) from None
 
+if workflow.is_main_process and PROJECT.plan.experiments:
+    print(f"Going to measure on this {PROJECT.plan}", file=sys.stderr)
+
 
 include: "workflow/rules/report.smk"
 include: "workflow/rules/notebooks.smk"
 include: "workflow/rules/measure.smk"
-include: "workflow/rules/publish.smk"

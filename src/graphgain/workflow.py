@@ -1,6 +1,9 @@
 """What the Snakefile needs to know: machines, notebooks, the plan, and each rule's files."""
 
+import json
 import os
+import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +19,9 @@ from graphgain.sources import imported_modules
 
 RESULTS = Path("results")
 BUILD = Path("build")
+
+# One value for a start of Snakemake and the jobs that it starts, which read the Snakefile again.
+START = os.environ.setdefault("GRAPHGAIN_START", f"{time.time_ns():x}")
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,33 @@ class Project:
             for notebook in self.notebooks
             for figure in notebook.figures
         }
+
+    def folder(self) -> str:
+        """The folder of this machine's results."""
+        return str(RESULTS / self.plan.slug)
+
+    def document(self, experiment: str) -> str:
+        """The document that measuring an experiment here writes."""
+        return str(RESULTS / self.plan.slug / f"{experiment}.json")
+
+    def asked(self, experiment: str) -> str:
+        """A file that no earlier start of Snakemake can have made.
+
+        As a second output it makes `measure: always` measure although the document exists; with
+        the other modes there is no rule for a document that exists.
+        """
+        return str(BUILD / "measured" / f"{experiment}-{START}")
+
+    def overrides(self, experiment: str) -> str:
+        """The configured parameters of an experiment as options of `graphgain measure`."""
+        given = self.config.experiments.get(experiment, {})
+        options = (f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
+        return " ".join(f"--parameter {shlex.quote(option)}" for option in options)
+
+    def measurements(self) -> list[str]:
+        """What measuring everything planned writes."""
+        planned = self.plan.experiments
+        return [*map(self.document, planned), *map(self.asked, planned)]
 
     def prose(self) -> list[str]:
         """The site's own sources: prose, captions, template and styles."""

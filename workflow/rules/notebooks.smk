@@ -14,10 +14,10 @@ for notebook in PROJECT.notebooks:
             **PROJECT.outputs(notebook),
         log:
             f"logs/notebooks/{notebook.name}.log",
-        params:
-            machines=as_yaml(PROJECT.machines),
         conda:
             "../../environment.yml"
+        params:
+            machines=as_yaml(PROJECT.machines),
         message:
             "Executing {input.source}"
         shell:

@@ -5,6 +5,7 @@ rule report:
     default_target: True
     input:
         "report/_site/index.html",
+        PROJECT.measurements(),
 
 
 rule site:
@@ -18,11 +19,11 @@ rule site:
         update("report/_site/index.html"),
     log:
         "logs/site.log",
+    conda:
+        "../../environment.yml"
     params:
         commit=PROJECT.commit,
         machines=PROJECT.machines,
-    conda:
-        "../../environment.yml"
     message:
         "Building the site in report/_site"
     shell:

@@ -1,0 +1,38 @@
+# Measuring: rules exist only for the documents that the plan names (see `measure` in
+# config/config.yaml), so that no file time can ever start a measurement. A document is marked
+# `update`: Snakemake leaves the old one in place until the new one is written.
+
+for experiment in PROJECT.plan.experiments:
+
+    rule:
+        name:
+            f"measure_{experiment}"
+        output:
+            document=update(PROJECT.document(experiment)),
+            asked=touch(PROJECT.asked(experiment)),
+        log:
+            f"logs/measure/{experiment}.log",
+        conda:
+            "../../environment.yml"
+        resources:
+            gpu=1,
+        params:
+            experiment=experiment,
+            parameters=PROJECT.overrides(experiment),
+            folder=PROJECT.folder(),
+        message:
+            "Measuring {params.experiment} into {params.folder}"
+        shell:
+            "{GRAPHGAIN} measure {params.experiment} --out {params.folder} --force"
+            " {params.parameters} 2>&1 | tee {log}"
+
+
+rule measure:
+    input:
+        PROJECT.measurements(),
+    log:
+        "logs/measure/status.log",
+    message:
+        "The documents of this machine"
+    shell:
+        "{GRAPHGAIN} status 2>&1 | tee {log}"
