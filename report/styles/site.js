@@ -39,6 +39,11 @@
     }, 300);
   });
 
+  // Paper cannot unfold anything.
+  addEventListener("beforeprint", () => {
+    for (const folded of document.querySelectorAll("details.callout")) folded.open = true;
+  });
+
   // Copy buttons.
   if (navigator.clipboard) {
     for (const block of document.querySelectorAll(".code")) {

@@ -48,6 +48,8 @@ def check_sources(stage: Path, sources: Path | None = None) -> None:
         if path.suffix == ".qmd":
             page = expand_page(stage, path, variables)
             problems += page.problems
+            if not page.front_matter(str(_shown(path, stage, sources))).get("title"):
+                problems.append(Problem(path, 1, "the page has no title in its front matter"))
             problems += page_problems(page, stage)
     if problems:
         ordered = sorted(dict.fromkeys(problems), key=lambda p: (str(p.file), p.number))
@@ -62,9 +64,7 @@ def _shown(file: PurePosixPath, stage: Path, sources: Path | None) -> Path:
 
 
 def page_problems(page: Page, stage: Path) -> Iterator[Problem]:
-    """Problems of one expanded page other than its shortcodes."""
-    if not page.front_matter().get("title"):
-        yield Problem(page.path, 1, "the page has no title in its front matter")
+    """Problems in the text of one expanded page, other than its shortcodes."""
     prose = _Prose(page.lines)
     defined: dict[str, Line] = {}
     for name, line in prose.find(IDENTIFIER, "id"):

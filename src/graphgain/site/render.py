@@ -1,7 +1,8 @@
 """The website from its staged sources, by Quarto where it is installed and by pandoc elsewhere.
 
-Both read the same tree (graphgain.site.stage lays it out) and leave the same pages and downloads:
-`X.qmd` and `X.ipynb` become `X.html`, and everything else that is not a source is copied.
+Both read the same tree (graphgain.site.stage lays it out), with the same expansion of shortcodes,
+and leave the same pages and downloads: `X.qmd` and `X.ipynb` become `X.html`, and everything else
+that is not a source is copied.
 """
 
 import html
@@ -225,10 +226,18 @@ def _copy_files(stage: Path, site: Path) -> None:
 
 
 def _render_with_quarto(stage: Path, site: Path) -> None:
-    """Let Quarto render a copy, since it writes its own files among the sources."""
+    """Let Quarto render a copy, expanded; it also writes its own files among the sources."""
+    variables = read_variables(stage)
     with TemporaryDirectory(prefix="graphgain-") as folder:
         copy = Path(folder) / "site"
         shutil.copytree(stage, copy)
+        for path in page_paths(stage):
+            if path.suffix == ".qmd":
+                page = expand_page(stage, path, variables)
+                (copy / path).write_text(page.text, encoding="utf-8")
+        project = (stage / "_quarto.yml").read_text(encoding="utf-8")
+        project = fill_variables(project, variables, "_quarto.yml")
+        (copy / "_quarto.yml").write_text(project, encoding="utf-8")
         done = subprocess.run(
             ["quarto", "render", str(copy), "--no-execute"],
             capture_output=True,

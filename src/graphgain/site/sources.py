@@ -51,15 +51,15 @@ class Page:
         """The whole page as one Markdown document."""
         return "\n".join(line.text for line in self.lines) + "\n"
 
-    def front_matter(self) -> dict[str, object]:
+    def front_matter(self, shown: str | None = None) -> dict[str, object]:
         """The YAML mapping between the leading `---` lines; empty where there is none.
 
-        Raises SiteError on malformed YAML, naming the file and, where YAML tells it, the line.
+        Raises SiteError on malformed YAML, naming the file (as `shown`) and the line.
         """
         block = re.match(r"---\n(.*?)\n(?:---|\.\.\.)\n", self.text, re.DOTALL)
         if not block:
             return {}
-        return read_mapping(block[1], str(self.path), first_line=2)
+        return read_mapping(block[1], shown or str(self.path), first_line=2)
 
 
 def page_paths(stage: Path) -> list[PurePosixPath]:
