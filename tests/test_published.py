@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import TypeVar
@@ -76,6 +77,10 @@ def bounds(quantity: Quantity | None) -> tuple[float, float]:
     return quantity.low, quantity.high
 
 
+def column_sum(values: Iterable[float | None]) -> Decimal:
+    return sum((Decimal(str(value)) for value in values), Decimal(0))
+
+
 # The folders
 
 
@@ -125,6 +130,7 @@ def test_launch_floor_of_both_cards() -> None:
     rtx = {row.path: row for row in load(LaunchFloor, RTX5070TI).rows}
     assert set(gb300) == set(rtx) == {"driver", "runtime", "graph"}
     assert {row.launches for row in (*gb300.values(), *rtx.values())} == {512}
+    assert [row.host_us.median for row in gb300.values()] == [1.252, 1.336, 0.003]
     for rows in (gb300, rtx):
         assert rows["graph"].host_us.value < rows["driver"].host_us.value
         assert rows["driver"].host_us.value < rows["runtime"].host_us.value
@@ -148,6 +154,24 @@ def test_gemm_rows_name_the_projections_that_share_a_shape() -> None:
         assert row.gemm == " / ".join(row.uses)
     shapes = [(row.n, row.k) for row in load(GemmHostCost).rows]
     assert len(set(shapes)) == len(shapes)
+
+
+def test_gemm_shapes_and_calls_follow_from_the_model() -> None:
+    # Geometry of Qwen3.5-27B, which the model shares: 64 layers, each fourth full attention.
+    hidden, ffn, vocab, layers = 5120, 17408, 248320, 64
+    full, head, q_heads, kv_heads = layers // 4, 256, 24, 4
+    linear, qk_width, v_heads, v_head = layers - layers // 4, 16 * 128, 48, 128
+    attention, v_width = q_heads * head, v_heads * v_head
+    assert {row.gemm: (row.n, row.k, row.calls_per_step) for row in load(GemmHostCost).rows} == {
+        "in_proj_ba": (2 * v_heads, hidden, linear),
+        "o_proj / out_proj": (hidden, attention, full + linear),
+        "down_proj": (hidden, ffn, layers),
+        "qkv_proj": (2 * attention + 2 * kv_heads * head, hidden, full),
+        "in_proj_qkvz": (2 * qk_width + 2 * v_width, hidden, linear),
+        "gate_up": (2 * ffn, hidden, layers),
+        "lm_head": (vocab, hidden, 1),
+    }
+    assert attention == v_width  # which is why o_proj and out_proj share a row
 
 
 def test_gemm_host_time_leaves_a_plausible_cost_for_the_other_launches() -> None:
@@ -174,6 +198,18 @@ def test_a_second_kernel_costs_about_one_launch() -> None:
     assert min(two) - max(one) == pytest.approx(launch.host_us.value, abs=0.5)
 
 
+def test_host_loops_are_timed_as_the_listings_say() -> None:
+    timed = [
+        (load(LaunchFloor).parameters, 512, None),
+        (load(LaunchFloor, RTX5070TI).parameters, 512, 4),
+        (load(GemmHostCost).parameters, 256, None),
+        (load(FfiLaunch).parameters, 512, 2),
+    ]
+    for parameters, launches, process_runs in timed:
+        assert (parameters.launches, parameters.process_runs) == (launches, process_runs)
+        assert (parameters.rounds, parameters.warmup_rounds) == (200, 20)
+
+
 def test_split_repeats_the_prose_and_exceeds_the_table() -> None:
     split = {part.part: part.host_us for part in load(GemmHostCost).split}
     assert list(split) == ["algorithm_choice", "driver_queries", "library_code", "launch"]
@@ -191,6 +227,7 @@ def test_split_repeats_the_prose_and_exceeds_the_table() -> None:
 
 def test_decode_document_repeats_the_prose() -> None:
     decode = load(DecodeGraphGain)
+    assert decode.parameters.tokens == 1
     eager, graph = decode.rows
     assert (eager.host, graph.host) == ("eager", "graph")
     assert eager.step_ms == statement("bubble_eager_ms").quantity
@@ -220,6 +257,8 @@ def test_saving_per_kernel_covers_the_saving_of_the_step() -> None:
     per_kernel = {row.pdl: row.slower_us for row in decode.per_kernel}
     plain = decode.launches - decode.pdl_launches
     assert plain == 21
+    assert per_kernel[True] == statement("bubble_slower_us").quantity
+    assert per_kernel[False] == statement("bubble_slower_without_pdl_us").quantity
     low, high = bounds(per_kernel[True])
     without_pdl = per_kernel[False].value
     total_us = [decode.pdl_launches * us + plain * without_pdl for us in (low, high)]
@@ -387,17 +426,28 @@ def test_ttft_parameters_are_those_of_the_benchmark_loop() -> None:
 
 def test_ttft_column_sums() -> None:
     # Added up from the printed table: a changed digit anywhere shows.
-    sums: dict[str, Decimal] = {}
+    columns: dict[str, list[float | None]] = {}
     for row in load(Ttft).rows:
-        mode = f"{row.engine} {row.mode}"
-        sums[mode] = sums.get(mode, Decimal(0)) + Decimal(str(row.ttft_ms.median))
-    assert sums == {
+        columns.setdefault(f"{row.engine} {row.mode}", []).append(row.ttft_ms.median)
+    assert {mode: column_sum(values) for mode, values in columns.items()} == {
         "kern default": Decimal("7513.57"),
         "vllm piecewise": Decimal("8277.37"),
         "vllm no-piecewise": Decimal("8630.19"),
         "sglang breakable": Decimal("9366.97"),
         "sglang no-prefill-graph": Decimal("9948.36"),
     }
+
+
+def test_column_sums_of_the_small_tables() -> None:
+    gemm, prefill = load(GemmHostCost).rows, load(PrefillGraphGain).rows
+    assert column_sum(row.host_us.median for row in gemm) == Decimal("39.52")
+    assert column_sum(row.host_issue_ms.median for row in prefill) == Decimal("31.91")
+    assert column_sum(row.saved_percent_printed for row in prefill) == Decimal("28.8")
+    breakdown = load(TtftBreakdown).rows
+    assert column_sum(row.ttft_traced_ms.median for row in breakdown) == Decimal("1940.2")
+    assert column_sum(row.gpu_busy_ms.median for row in breakdown) == Decimal("1647.8")
+    assert column_sum(row.launch_interval_us.median for row in breakdown) == Decimal("1123.7")
+    assert sum(row.launches_per_request for row in breakdown) == 12165
 
 
 def test_kern_answers_first_up_to_the_length_that_is_claimed() -> None:
