@@ -48,6 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     site.add_argument("--machines", nargs="*", help="default: as configured")
     site.add_argument("--commit", help="default: of this checkout")
     site.set_defaults(command=_site)
+
+    publish = commands.add_parser("publish", help="put the built site where config.yaml says")
+    publish.add_argument("--site", type=Path, default=Path("report/_site"))
+    publish.set_defaults(command=_publish)
     add_commands(commands)
     return parser
 
@@ -93,6 +97,13 @@ def _site(options: argparse.Namespace) -> None:
     commit = options.commit or describe_commit(Path())
     used = build_site(config.site, machines, options.build, options.out, commit)
     print(f"built {options.out}/index.html with {used}")
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from graphgain.config import load_config
+    from graphgain.publish import publish
+
+    print(publish(options.site, load_config().publish))
 
 
 if __name__ == "__main__":
