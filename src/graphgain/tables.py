@@ -15,7 +15,7 @@ def side_by_side(rows: pd.DataFrame, index: Sequence[str], machines: Sequence[st
     """
     keys = list(index)
     if rows.empty:
-        return pd.DataFrame([dict.fromkeys(keys, "—") | dict.fromkeys(machines, NOT_MEASURED)])
+        return pd.DataFrame([dict.fromkeys(keys, "–") | dict.fromkeys(machines, NOT_MEASURED)])
     shown = rows[keys].drop_duplicates()
     for machine in machines:
         own = rows.loc[rows["machine"] == machine, [*keys, "text"]]
@@ -33,6 +33,6 @@ def stacked(rows: pd.DataFrame, columns: Sequence[str], machines: Sequence[str])
         own = rows[rows["machine"] == machine] if not rows.empty else rows
         if own.empty:
             cells = {"machine": machine, columns[0]: NOT_MEASURED}
-            own = pd.DataFrame([cells | dict.fromkeys(columns[1:], "—")])
+            own = pd.DataFrame([cells | dict.fromkeys(columns[1:], "–")])
         blocks.append(own[["machine", *columns]])
     return pd.concat(blocks, ignore_index=True)

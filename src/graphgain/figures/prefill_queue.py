@@ -1,0 +1,84 @@
+"""Points: how far ahead of the GPU the host ends, and what a full launch queue costs it."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from graphgain.figures.machines import draw_absent, machine_color, note_absent
+from graphgain.figures.style import ink
+
+
+def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
+    """Launches that still wait when the host is done, and host time to issue, against tokens.
+
+    `data` has the columns machine, tokens, cached_tokens, host_issue_ms, waiting_launches,
+    launches. Prefills after a filled cache are hollow diamonds without a label.
+    """
+    if data.empty:
+        return draw_absent(machines)
+    figure = Figure(figsize=(7.6, 4.8))
+    above, below = figure.subplots(2, 1, sharex=True)
+    for machine in dict.fromkeys(data["machine"]):
+        own = data[data["machine"] == machine].sort_values("tokens")
+        color = machine_color(machine, machines)
+        _draw_points(above, own, "waiting_launches", "{:,.0f}", color, machine)
+        _draw_points(below, own, "host_issue_ms", "{:.2f}", color, machine)
+        launches = int(own["launches"].iloc[0])
+        above.axhline(launches, color=ink(), linewidth=1.1, linestyle=(0, (4, 2)))
+        above.annotate(
+            f"all {launches:,} launches of one prefill",
+            (own["tokens"].max(), launches),
+            xytext=(0, -4),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=9.5,
+        )
+    tokens = sorted(set(data.loc[data["cached_tokens"] == 0, "tokens"]) or set(data["tokens"]))
+    above.set_ylim(0.7 * data["waiting_launches"].min(), 1.05 * data["launches"].max())
+    below.set_ylim(0, 1.15 * data["host_issue_ms"].max())
+    below.set_xlim(0, 1.06 * max(tokens))
+    below.set_xticks(tokens, [f"{length:,}" for length in tokens])
+    above.set_title("launches still waiting when the host is done")
+    below.set_title("host time to issue all launches (ms)")
+    below.set_xlabel("tokens to prefill   (● empty cache, ◇ behind cached tokens)")
+    if data["machine"].nunique() > 1:
+        below.legend(loc="lower right", fontsize=9)
+    note_absent(figure, data["machine"], machines)
+    return figure
+
+
+def _draw_points(
+    axes: Axes, rows: pd.DataFrame, column: str, shown: str, color: str, machine: str
+) -> None:
+    empty, filled = rows[rows["cached_tokens"] == 0], rows[rows["cached_tokens"] > 0]
+    axes.plot(
+        empty["tokens"],
+        empty[column],
+        color=color,
+        marker="o",
+        markersize=6,
+        markeredgewidth=0,
+        label=machine,
+    )
+    axes.plot(
+        filled["tokens"],
+        filled[column],
+        color=color,
+        marker="D",
+        markersize=6,
+        linestyle="none",
+        markerfacecolor="none",
+        markeredgewidth=1.4,
+    )
+    for row in empty.to_dict("records"):
+        axes.annotate(
+            shown.format(row[column]),
+            (row["tokens"], row[column]),
+            xytext=(0, -7),
+            textcoords="offset points",
+            ha="center",
+            va="top",
+        )
