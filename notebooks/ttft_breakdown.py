@@ -1,0 +1,196 @@
+# ---
+# jupyter:
+#   graphgain:
+#     title: What a first token's time is made of
+#     documents: [ttft_breakdown, ttft, prefill_graph_gain, statements]
+#     figures: [ttft_breakdown]
+#     tables: [ttft_breakdown]
+#   jupytext:
+#     notebook_metadata_filter: graphgain
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What a first token's time is made of
+#
+# Traced requests of one engine without a graph for prefill: how long the GPU is busy, how often the
+# host launches, and how far apart the launches are.
+
+# %% tags=["parameters"]
+machines = ["gb300-published", "rtx5070ti-published"]
+results = "results"
+out = "build"
+
+# %%
+from pathlib import Path
+
+import pandas as pd
+
+from graphgain import text
+from graphgain.exhibits import save_figure, save_table
+from graphgain.facts import Fact, fact, machine_key, save_facts
+from graphgain.figures import ttft_breakdown
+from graphgain.results.article import Statements
+from graphgain.results.forwards import PrefillGraphGain
+from graphgain.results.serving import Ttft, TtftBreakdown
+from graphgain.results.store import load_documents, machine_labels
+from graphgain.statements import by_name, printed_fact
+from graphgain.tables import stacked
+
+documents = load_documents(results, machines, TtftBreakdown)
+sweeps = load_documents(results, machines, Ttft)
+labels = machine_labels(results, machines)
+shown = [labels[name] for name in machines]
+
+# %% [markdown]
+# A tracer slows the host down. So the TTFT of the same engine, mode and length in the sweep, where
+# nothing was traced, stands beside each traced one.
+
+# %%
+untraced = {
+    (name, row.engine, row.mode, row.isl_tokens): row.ttft_ms.value
+    for name, sweep in sweeps.items()
+    for row in sweep.rows
+}
+rows = pd.DataFrame(
+    [
+        {
+            "slug": name,
+            "machine": labels[name],
+            "engine": document.parameters.engine,
+            "mode": document.parameters.mode,
+            "isl_tokens": row.isl_tokens,
+            "traced_ms": row.ttft_traced_ms.value,
+            "untraced_ms": untraced.get(
+                (name, document.parameters.engine, document.parameters.mode, row.isl_tokens)
+            ),
+            "busy_ms": row.gpu_busy_ms.value,
+            "idle_ms": row.ttft_traced_ms.value - row.gpu_busy_ms.value,
+            "busy_percent": row.gpu_busy_percent,
+            "launches": row.launches_per_request,
+            "interval_us": row.launch_interval_us.value,
+        }
+        for name, document in documents.items()
+        for row in document.rows
+    ],
+    columns=[
+        *("slug", "machine", "engine", "mode", "isl_tokens", "traced_ms", "untraced_ms"),
+        *("busy_ms", "idle_ms", "busy_percent", "launches", "interval_us"),
+    ],
+).astype({"untraced_ms": float})
+data = rows.drop(columns="slug")
+data
+
+# %% [markdown]
+# Kern's interval is printed in the article's prose only.
+
+# %%
+statements = load_documents(results, machines, Statements)
+printed = {name: by_name(document) for name, document in statements.items()}
+kern = [rows_["kern_prefill_launch_interval_us"].quantity.value for rows_ in printed.values()]
+reference = ("Kern", kern[0]) if kern else None
+save_figure("ttft_breakdown", lambda: ttft_breakdown.draw(data, reference, shown), data, out)
+
+# %%
+COLUMNS = {
+    "ISL (tokens)": ("isl_tokens", 0),
+    "TTFT, traced (ms)": ("traced_ms", 1),
+    "TTFT, untraced (ms)": ("untraced_ms", 1),
+    "GPU busy (ms)": ("busy_ms", 1),
+    "busy": ("busy_percent", 0),
+    "launches": ("launches", 0),
+    "interval (µs)": ("interval_us", 1),
+}
+cells = pd.DataFrame({"machine": data["machine"]})
+for title, (column, digits) in COLUMNS.items():
+    unit = "%" if column == "busy_percent" else ""
+    cells[title] = [
+        "—" if pd.isna(value) else text.with_unit(text.number(value, digits), unit)
+        for value in data[column]
+    ]
+save_table("ttft_breakdown", data, stacked(cells, list(COLUMNS), shown), out)
+
+# %% [markdown]
+# ## Two regimes
+#
+# TTFT ≈ fixed overhead + max(host time to issue, GPU time to compute). In the rows where the GPU is
+# nearly always busy the overhead is what the GPU's time leaves over. In the others the TTFT is the
+# host's, and nearly the same at every length.
+
+# %%
+BOUND_PERCENT = 95  # busy share from which the GPU is taken as the slower side
+
+
+def regimes(own: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows in which the host sets the time, and those in which the GPU does."""
+    by_gpu = own["busy_percent"] >= BOUND_PERCENT
+    return {"host": own[~by_gpu], "gpu": own[by_gpu]}
+
+
+{name: len(part) for name, part in regimes(rows).items()}
+
+
+# %%
+def ends(name: str, values: pd.Series, unit: str, digits: int) -> list[Fact]:
+    """The lowest and the highest of some values, as facts `NAME_low` and `NAME_high`."""
+    if values.empty:
+        return []
+    return [
+        fact(f"{name}_{end}", float(value), unit, digits)
+        for end, value in (("low", values.min()), ("high", values.max()))
+    ]
+
+
+facts = []
+for slug, own in rows.groupby("slug", sort=False):
+    key = f"ttft_breakdown.{machine_key(slug)}"
+    for row in own.itertuples():
+        at = f"{key}.isl{row.isl_tokens}"
+        facts += [
+            fact(f"{at}_traced_ms", row.traced_ms, "ms", 1),
+            fact(f"{at}_busy_ms", row.busy_ms, "ms", 1),
+            fact(f"{at}_busy_percent", row.busy_percent, "%"),
+            fact(f"{at}_launches", row.launches),
+            fact(f"{at}_interval_us", row.interval_us, "µs", 1),
+        ]
+        if not pd.isna(row.untraced_ms):
+            facts += [
+                fact(f"{at}_untraced_ms", row.untraced_ms, "ms", 1),
+                fact(f"{at}_tracing_ms", row.traced_ms - row.untraced_ms, "ms", 1),
+                fact(f"{at}_untraced_interval_us", 1000 * row.untraced_ms / row.launches, "µs", 1),
+            ]
+    part = regimes(own)
+    facts += ends(f"{key}.overhead_ms", part["gpu"]["idle_ms"], "ms", 1)
+    facts += ends(f"{key}.host_bound_ttft_ms", part["host"]["traced_ms"], "ms", 1)
+    facts += ends(f"{key}.host_bound_interval_us", part["host"]["interval_us"], "µs", 1)
+    facts += ends(f"{key}.host_bound_tokens", part["host"]["isl_tokens"], "", 0)
+    facts += ends(f"{key}.launches", own["launches"], "", 0)
+for slug, document in load_documents(results, machines, PrefillGraphGain).items():
+    row = min(document.rows, key=lambda row: (row.cached_tokens, row.tokens))
+    facts.append(
+        fact(
+            f"ttft_breakdown.{machine_key(slug)}.kern_issue_per_call_us",
+            1000 * row.host_issue_ms.value / document.calls_per_forward,
+            "µs",
+            1,
+        )
+    )
+for slug, known in printed.items():
+    facts += [
+        printed_fact(f"ttft_breakdown.{machine_key(slug)}.{name}", known[name])
+        for name in (
+            "breakdown_launch_overhead_us",
+            "kern_prefill_launch_interval_us",
+            "tldr_sglang_launch_interval_us",
+            "tldr_kern_launch_interval_us",
+            "tldr_host_bound_tokens",
+            "tldr_gpu_busy_percent",
+        )
+    ]
+save_facts(facts, Path(out) / "facts" / "ttft_breakdown.json")

@@ -1,0 +1,119 @@
+"""What a request's time is made of: GPU busy and idle, and the interval between launches."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from graphgain.figures.engines import ENGINE_COLORS
+from graphgain.figures.machines import draw_absent, note_absent
+from graphgain.figures.style import faint, ink
+
+
+def draw(
+    data: pd.DataFrame, reference: tuple[str, float] | None, machines: Sequence[str]
+) -> Figure:
+    """Two panels a machine that share their rows, one row a prompt length.
+
+    Left, the traced TTFT as GPU busy plus idle, with the untraced TTFT as a diamond; right, the
+    mean interval between two launches. `data` has the columns machine, engine, isl_tokens,
+    busy_ms, idle_ms, busy_percent, traced_ms, untraced_ms (NaN where unknown) and interval_us;
+    `reference` is Kern's name and interval (µs), drawn as a line.
+    """
+    if data.empty:
+        return draw_absent(machines)
+    present = [machine for machine in machines if machine in set(data["machine"])]
+    lengths = [len(data[data["machine"] == machine]) for machine in present]
+    figure = Figure(figsize=(7.6, 0.5 + sum(1.0 + 0.47 * length for length in lengths)))
+    grid = figure.subplots(
+        len(present),
+        2,
+        squeeze=False,
+        sharey="row",
+        width_ratios=[2.5, 1],
+        height_ratios=[1.0 + 0.47 * length for length in lengths],
+    )
+    for (left, right), machine in zip(grid, present, strict=True):
+        rows = data[data["machine"] == machine].reset_index(drop=True)
+        _draw_times(left, rows)
+        _draw_intervals(right, rows, reference)
+        left.set_yticks(range(len(rows)), [f"{isl:,}" for isl in rows["isl_tokens"]])
+        left.set_ylim(len(rows) - 0.45, -0.55)
+        left.set_ylabel("prompt length (tokens)")
+        for axes in (left, right):
+            axes.grid(axis="y", visible=False)
+            axes.tick_params(axis="y", length=0)
+        if len(present) > 1:
+            left.set_title(machine)
+    note_absent(figure, data["machine"], machines)
+    return figure
+
+
+def _draw_times(axes: Axes, rows: pd.DataFrame) -> None:
+    color = ENGINE_COLORS[rows["engine"].iloc[0]]
+    axes.barh(rows.index, rows["busy_ms"], 0.62, color=color, linewidth=0, label="GPU busy")
+    axes.barh(
+        rows.index,
+        rows["idle_ms"],
+        0.62,
+        left=rows["busy_ms"],
+        facecolor="none",
+        edgecolor=color,
+        hatch="////",
+        linewidth=0.8,
+        label="GPU idle",
+    )
+    axes.plot(
+        rows["untraced_ms"],
+        rows.index,
+        "D",
+        color=ink(),
+        markersize=5.5,
+        markeredgecolor=faint(),
+        linestyle="none",
+        label="whole TTFT when nothing is traced",
+    )
+    for index, row in rows.iterrows():
+        axes.annotate(
+            f"{row['busy_percent']:.0f} % busy",
+            (max(row["traced_ms"], row["untraced_ms"]), float(str(index))),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            weight="bold",
+        )
+    axes.set_xlim(0, 1.24 * rows["traced_ms"].max())
+    axes.set_xlabel("TTFT, traced (ms)")
+    axes.legend(loc="upper right")
+
+
+def _draw_intervals(axes: Axes, rows: pd.DataFrame, reference: tuple[str, float] | None) -> None:
+    color = ENGINE_COLORS[rows["engine"].iloc[0]]
+    axes.plot(rows["interval_us"], rows.index, "o-", color=color, markersize=6)
+    for index, value in rows["interval_us"].items():
+        axes.annotate(
+            f"{value:.1f}",
+            (value, float(str(index))),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            weight="bold",
+        )
+    if reference:
+        name, interval_us = reference
+        axes.axvline(interval_us, color=ENGINE_COLORS["kern"], linewidth=2)
+        axes.annotate(
+            f"{name}: {interval_us:g}",
+            (interval_us, len(rows) - 1),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color=ENGINE_COLORS["kern"],
+            weight="bold",
+        )
+    axes.set_xscale("log")
+    low = min(rows["interval_us"].min(), reference[1] if reference else 1e9)
+    axes.set_xlim(low / 1.6, rows["interval_us"].max() * 4.6)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("µs between launches")
