@@ -1,6 +1,5 @@
 # The article, from result documents to the site. Targets: report (default), figures,
 # figure_NAME, notebooks, measure, publish, clean_site. Rules by stage in workflow/rules/.
-import shlex
 import sys
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 from graphgain.errors import GraphgainError
-from graphgain.workflow import as_yaml, modules_of, open_project
+from graphgain.workflow import as_yaml, modules_of, open_project, put_this_python_first
 
 min_version("9.20")
 
@@ -16,8 +15,7 @@ min_version("9.20")
 configfile: "config/config.yaml"
 
 
-# The interpreter that runs Snakemake also runs every step, whether or not it is on the PATH.
-GRAPHGAIN = f"{shlex.quote(sys.executable)} -m graphgain"
+put_this_python_first()
 
 try:
     PROJECT = open_project(config)

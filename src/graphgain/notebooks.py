@@ -160,6 +160,7 @@ def _execute(
             progress_bar=False,
             start_timeout=start_timeout_s,
             execution_timeout=timeout_s,
+            extra_arguments=["--IPKernelApp.log_level=40"],  # errors only, no start-up warnings
         )
     except papermill.PapermillExecutionError as error:
         raise NotebookError(

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,6 +130,12 @@ def open_project(raw: Mapping[str, Any]) -> Project:
         plan=plan,
         commit=describe_commit(Path()),
     )
+
+
+def put_this_python_first() -> None:
+    """Let `python` in a rule be the Python that runs Snakemake, also outside an active venv."""
+    here = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join((here, os.environ.get("PATH", "")))
 
 
 def modules_of(*sources: Path) -> list[str]:

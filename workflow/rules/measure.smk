@@ -23,7 +23,7 @@ for experiment in PROJECT.plan.experiments:
         message:
             "Measuring {params.experiment} into {params.folder}"
         shell:
-            "{GRAPHGAIN} measure {params.experiment} --out {params.folder} --force"
+            "python -m graphgain measure {params.experiment} --out {params.folder} --force"
             " {params.parameters} 2>&1 | tee {log}"
 
 
@@ -32,7 +32,9 @@ rule measure:
         PROJECT.measurements(),
     log:
         "logs/measure/status.log",
+    conda:
+        "../../environment.yml"
     message:
         "The documents of this machine"
     shell:
-        "{GRAPHGAIN} status 2>&1 | tee {log}"
+        "python -m graphgain status 2>&1 | tee {log}"

@@ -21,18 +21,22 @@ for notebook in PROJECT.notebooks:
         message:
             "Executing {input.source}"
         shell:
-            "{GRAPHGAIN} notebook {input.source} --parameter machines={params.machines:q}"
+            "python -m graphgain notebook {input.source} --parameter machines={params.machines:q}"
             " 2>&1 | tee {log}"
 
 
 rule notebooks:
     input:
         PROJECT.all_outputs(),
+    message:
+        "Every notebook is executed: build/notebooks"
 
 
 rule figures:
     input:
         list(PROJECT.figures().values()),
+    message:
+        "Every figure is drawn: build/figures"
 
 
 for figure, files in PROJECT.figures().items():
@@ -42,3 +46,7 @@ for figure, files in PROJECT.figures().items():
             f"figure_{figure}"
         input:
             files,
+        params:
+            figure=figure,
+        message:
+            "The figure is drawn: build/figures/{params.figure}.light.svg"

@@ -6,6 +6,8 @@ rule report:
     input:
         "report/_site/index.html",
         PROJECT.measurements(),
+    message:
+        "The article is built: report/_site/index.html"
 
 
 rule site:
@@ -27,13 +29,15 @@ rule site:
     message:
         "Building the site in report/_site"
     shell:
-        "{GRAPHGAIN} site --machines {params.machines} --commit {params.commit:q}"
+        "python -m graphgain site --machines {params.machines} --commit {params.commit:q}"
         " 2>&1 | tee {log}"
 
 
 rule clean_site:
     log:
         "logs/clean_site.log",
+    conda:
+        "../../environment.yml"
     message:
         "Removing the built site and what the notebooks wrote; results/ stays"
     shell:
