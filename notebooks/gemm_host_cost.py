@@ -189,6 +189,10 @@ for name, document in documents.items():
         fact(f"{key}.kernels", kernels),
         fact(f"{key}.total_us", total_us, "µs"),
         fact(f"{key}.two_kernel_calls", kernels - calls),
+        *(
+            fact(f"{key}.round_{field}", getattr(document.parameters, field))
+            for field in ("launches", "rounds", "warmup_rounds")
+        ),
     ]
     for kind, chosen in (
         ("one_kernel", [row.host_us.value for row in own if row.kernels_per_call == 1]),

@@ -105,7 +105,7 @@ cells = pd.DataFrame(
 save_table("launch_floor", data, side_by_side(cells, ["launched through"], shown_machines), out)
 
 # %% [markdown]
-# Numbers for the prose. `per_graph_us` is the one call that launches the whole graph.
+# Numbers for the prose.
 
 # %%
 facts = [
@@ -113,9 +113,9 @@ facts = [
     for name, row in compared
 ]
 facts += [
-    fact(f"launch_floor.{machine_key(name)}.per_graph_us", row.host_us.value * 512, "µs", 1)
-    for name, row in compared
-    if row.path == "graph"
+    fact(f"launch_floor.{machine_key(name)}.{field}", getattr(document.parameters, field))
+    for name, document in documents.items()
+    for field in ("launches", "rounds", "warmup_rounds")
 ]
 for name, document in load_documents(results, machines, Statements).items():
     printed = by_name(document)

@@ -34,7 +34,7 @@ import pandas as pd
 
 from graphgain import text
 from graphgain.exhibits import save_figure, save_table
-from graphgain.facts import fact, machine_key, save_facts
+from graphgain.facts import fact, machine_key, save_facts, words
 from graphgain.figures import prefill_graph_gain, prefill_queue
 from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.quantity import Quantity
@@ -169,13 +169,23 @@ for name, own in rows.groupby("name", sort=False):
         facts += [
             fact(f"{key}.full_host_issue_ms", extent(full["host_issue_ms"]), "ms", 2),
             fact(f"{key}.full_waiting", extent(full["waiting_launches"])),
+            fact(f"{key}.free_tokens", int(free["tokens"].max())),
+            words(f"{key}.full_tokens", " and ".join(text.number(n) for n in full["tokens"])),
+        ]
+    behind = own[own["cached_tokens"] > 0]
+    if not behind.empty:
+        facts += [
+            fact(f"{key}.cached_length", int(behind["tokens"].iloc[0])),
+            words(f"{key}.most_cached", f"{behind['cached_tokens'].max() // 1024}k"),
         ]
     for row in own.to_dict("records"):
         cached = f"_after_{row['cached_tokens'] // 1024}k" if row["cached_tokens"] else ""
         point = f"{key}.t{row['tokens']}{cached}"
         facts += [
+            fact(f"{point}_eager_ms", row["eager_ms"], "ms", 2),
             fact(f"{point}_saved_percent", row["saved_percent"], "%", 1),
             fact(f"{point}_saved_us", 1000 * row["saved_ms"], "µs"),
+            fact(f"{point}_waiting", row["waiting_launches"]),
             fact(f"{point}_host_issue_ms", row["host_issue_ms"], "ms", 2),
         ]
 save_facts(facts, Path(out) / "facts" / "prefill_graph_gain.json")
