@@ -114,9 +114,75 @@ def _same_type(value: Any, default: Any) -> bool:
     return isinstance(value, type(default))
 
 
+_ROUNDS: Parameters = {"rounds": 180, "max_rounds": 540, "warmup": 20, "process_runs": 3}
+
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
+        Experiment(
+            name="launch_floor",
+            title="Host cost of launching an empty kernel",
+            module="graphgain.experiments.launch_floor",
+            native=("launch_floor",),
+            tools=("nvcc",),
+            parameters={
+                "launches": 512,
+                # The plain driver launch has no argument and the graph path is the length 512, so
+                # neither is measured twice.
+                "paths": ["driver", "runtime", "launch_ex", "launch_ex_pdl"],
+                "argument_counts": [1, 2, 4, 8, 16, 32, 64],
+                "graph_lengths": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+                **_ROUNDS,
+            },
+        ),
+        Experiment(
+            name="gemm_host_cost",
+            title="Host cost of a matrix-vector cuBLAS call",
+            module="graphgain.experiments.gemm_host_cost",
+            native=("gemm_host_cost",),
+            tools=("nvcc",),
+            parameters={
+                "shapes": [
+                    "96x5120:in_proj_ba=48",
+                    "5120x6144:o_proj=16,out_proj=48",
+                    "5120x17408:down_proj=64",
+                    "14336x5120:qkv_proj=16",
+                    "16384x5120:in_proj_qkvz=48",
+                    "34816x5120:gate_up=64",
+                    "248320x5120:lm_head=1",
+                ],
+                "calls": 256,
+                "l2_multiple": 8,
+                **_ROUNDS,
+            },
+        ),
+        Experiment(
+            name="handoff",
+            title="GPU time from one kernel to the next, eager and in a graph",
+            module="graphgain.experiments.handoff",
+            native=("handoff",),
+            tools=("nvcc",),
+            parameters={
+                "chain": 256,
+                "kernel_us": [0.0, 1.0, 2.0, 5.0, 10.0, 20.0],
+                "grids": ["1", "1x", "8x"],
+                "block": 128,
+                "argument_bytes": [8, 1024],
+                **_ROUNDS,
+                "rounds": 100,
+                "max_rounds": 200,
+                "warmup": 5,
+            },
+        ),
+        Experiment(
+            name="ffi_launch",
+            title="Host cost of a launch that starts in Python",
+            module="graphgain.experiments.ffi_launch",
+            native=("ffi/ffi_launch",),
+            tools=("nvcc",),
+            packages={"tvm_ffi": "apache-tvm-ffi"},
+            parameters={"launches": 512, "rounds": 180, "warmup": 20, "process_runs": 3},
+        ),
         Experiment(
             name="gil",
             title="Launch intervals of a thread that keeps releasing the GIL",
@@ -125,8 +191,8 @@ EXPERIMENTS: dict[str, Experiment] = {
             parameters={
                 "background_threads": [0, 1, 2, 4],
                 "spin_us": [2.0, 10.0],
-                "calls": 200,
-                "warmup_calls": 20,
+                "duration_s": 1.0,
+                "warmup_s": 0.1,
                 "switch_interval_ms": 5.0,
                 "process_runs": 3,
             },

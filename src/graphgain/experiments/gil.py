@@ -12,7 +12,7 @@ from graphgain.measuring.process import python_module, run_json
 from graphgain.measuring.summary import P99_MIN_SAMPLES, percentile, quantity
 
 _TIMEOUT_S = 600
-_PARAMETERS = ("spin_us", "background_threads", "switch_interval_ms", "calls", "warmup_calls")
+_PARAMETERS = ("spin_us", "background_threads", "switch_interval_ms", "duration_s", "warmup_s")
 
 
 def measure(context: Context) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def measure(context: Context) -> dict[str, Any]:
         "parameters": {
             "python": platform.python_version(),
             "switch_interval_ms": wanted["switch_interval_ms"],
-            "calls": wanted["calls"],
+            "duration_s": wanted["duration_s"],
             "process_runs": wanted["process_runs"],
         },
         "rows": [row(series) for series in zip(*(run["series"] for run in runs), strict=True)],
@@ -48,7 +48,7 @@ def row(series: tuple[dict[str, Any], ...]) -> dict[str, Any]:
         "background_threads": series[0]["background_threads"],
         "spin_us": series[0]["spin_us"],
         "call_us": quantity([one["call_us"] for one in series], keep_samples=False),
-        "interval_us": quantity(intervals),
+        "interval_us": quantity(intervals, keep_samples=False),
         "p90_us": percentile(intervals, 90),
         "p99_us": percentile(intervals, 99) if len(pooled) >= P99_MIN_SAMPLES else None,
         "max_us": percentile(intervals, 100),

@@ -29,7 +29,7 @@ def main(argument: str) -> None:
     for spin_us in wanted["spin_us"]:
         stub, call_us = calibrated_stub(spin_us)
         for threads in wanted["background_threads"]:
-            intervals = measure(stub, threads, wanted["calls"], wanted["warmup_calls"])
+            intervals = measure(stub, threads, wanted["duration_s"], wanted["warmup_s"])
             series.append(
                 {
                     "spin_us": spin_us,
@@ -78,12 +78,18 @@ def durations_us(call: Callable[[], Any], count: int) -> list[float]:
     return durations
 
 
-def measure(stub: Callable[[], Any], threads: int, calls: int, warmup: int) -> list[float]:
-    """Intervals (µs) from the start of one call to the start of the next, beside `threads`."""
+def measure(
+    stub: Callable[[], Any], threads: int, duration_s: float, warmup_s: float
+) -> list[float]:
+    """Intervals (µs) from the start of one call to the start of the next, beside `threads`.
+
+    By time and not by number of calls: a launcher that holds the GIL makes thousands of calls
+    before another thread's first request for it falls due.
+    """
     stop = threading.Event()
     computing = [threading.Thread(target=compute, args=(stop,)) for _ in range(threads)]
     starts: list[int] = []
-    launcher = threading.Thread(target=launch, args=(stub, calls + warmup, starts))
+    launcher = threading.Thread(target=launch, args=(stub, duration_s + warmup_s, starts))
     for thread in computing:
         thread.start()
     launcher.start()
@@ -91,16 +97,20 @@ def measure(stub: Callable[[], Any], threads: int, calls: int, warmup: int) -> l
     stop.set()
     for thread in computing:
         thread.join()
-    kept = starts[warmup:]
+    kept = [start for start in starts if start - starts[0] >= 1e9 * warmup_s]
     return [(later - earlier) / 1000 for earlier, later in pairwise(kept)]
 
 
-def launch(stub: Callable[[], Any], calls: int, starts: list[int]) -> None:
-    """Call the stub `calls` + 1 times; noting when is the little Python between two calls."""
+def launch(stub: Callable[[], Any], duration_s: float, starts: list[int]) -> None:
+    """Call the stub for `duration_s`; noting when is the little Python between two calls."""
     clock = time.perf_counter_ns
-    for _ in range(calls + 1):
-        starts.append(clock())
+    now = clock()
+    end = now + round(1e9 * duration_s)
+    while now < end:
+        starts.append(now)
         stub()
+        now = clock()
+    starts.append(now)
 
 
 def compute(stop: threading.Event) -> None:

@@ -59,6 +59,15 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     plan.add_argument("--results", type=Path, default=RESULTS)
     plan.set_defaults(command=_plan)
 
+    status = commands.add_parser("status", help="list every document: fresh, stale, missing, ...")
+    status.add_argument("--results", type=Path, default=RESULTS)
+    status.set_defaults(command=_status)
+
+    bring = commands.add_parser("import", help="take in results measured on another machine")
+    bring.add_argument("folder", metavar="DIR", type=Path)
+    bring.add_argument("--results", type=Path, default=RESULTS)
+    bring.set_defaults(command=_import)
+
 
 def _machine_options(parser: "ArgumentParser") -> None:
     parser.add_argument("--out", type=Path, help="the machine's folder (default: results/SLUG)")
@@ -108,6 +117,40 @@ def _plan(options: argparse.Namespace) -> None:
     configured = _configured()
     mode = options.mode or configured.mode
     print(plan(mode, options.results, options.slug or configured.slug))
+
+
+def _status(options: argparse.Namespace) -> None:
+    from graphgain.freshness import check_machine, status_table
+    from graphgain.measuring.gpu import device_files_exist
+    from graphgain.measuring.machine import default_slug
+
+    configured = _configured()
+    local = configured.slug or default_slug()
+    found = {path.parent.name for path in options.results.glob("*/machine.json")} | {local}
+    slugs = sorted(found, key=lambda slug: (not slug.endswith("-published"), slug))
+    print(
+        status_table(
+            {
+                f"{slug} (this machine)" if slug == local else slug: check_machine(
+                    options.results / slug,
+                    configured.experiments,
+                    local=slug == local,
+                    gpu=device_files_exist(),
+                )
+                for slug in slugs
+            }
+        )
+    )
+
+
+def _import(options: argparse.Namespace) -> None:
+    from graphgain.measuring.importing import import_results
+
+    written, same = import_results(options.folder, options.results)
+    for path in written:
+        print(f"imported {path}")
+    for path in same:
+        print(f"{path} is there already")
 
 
 def _folder(options: argparse.Namespace, configured: Configured) -> Path:

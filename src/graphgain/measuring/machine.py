@@ -1,6 +1,5 @@
 """`machine.json`: what this machine is, with a reason for everything that it does not tell."""
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -14,6 +13,7 @@ from graphgain.measuring import SCHEMA_VERSION
 from graphgain.measuring.cuda import runtime_version
 from graphgain.measuring.gpu import NOT_FOUND, LocalGpu, device_files_exist, find_gpu, gpu_name
 from graphgain.measuring.nvcc import toolkit_version
+from graphgain.measuring.packages import package_version
 from graphgain.measuring.unavailable import Unavailable
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9.]+)*")
@@ -120,14 +120,6 @@ def cpu_model() -> str:
 def cpu_count() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def package_version(name: str) -> str | None:
-    """The version of an installed distribution, without importing it."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _driver(gpu: LocalGpu | None) -> str:

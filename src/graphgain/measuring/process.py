@@ -31,6 +31,19 @@ def run_json(command: Sequence[str | Path], *, name: str, timeout_s: float) -> d
 
 def run_program(command: Sequence[str | Path], *, name: str, timeout_s: float) -> str:
     """Run a program to its end and return its standard output; raises MeasureError."""
+    ended = run_to_end(command, name=name, timeout_s=timeout_s)
+    if ended.returncode != 0:
+        raise MeasureError(
+            f"{name} failed ({_ending(ended.returncode)}): "
+            + _last_line(ended.stderr).removeprefix(f"{name}: ")
+        )
+    return ended.stdout
+
+
+def run_to_end(
+    command: Sequence[str | Path], *, name: str, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, whether it succeeds or not; raises MeasureError if it has no end or start."""
     try:
         process = subprocess.Popen(
             [str(part) for part in command],
@@ -51,9 +64,7 @@ def run_program(command: Sequence[str | Path], *, name: str, timeout_s: float) -
         raise MeasureError(f"{name} was stopped after {timeout_s:g} s without a result.") from None
     finally:
         _kill_group(process)
-    if process.returncode != 0:
-        raise MeasureError(f"{name} failed ({_ending(process.returncode)}): {_last_line(err)}")
-    return out
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def parse_json(text: str, *, name: str) -> dict[str, Any]:

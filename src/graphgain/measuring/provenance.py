@@ -6,14 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from graphgain.experiments import Experiment
 from graphgain.measuring.gpu import LocalGpu
-from graphgain.measuring.machine import package_version
+from graphgain.measuring.native import SOURCES, included_files
 from graphgain.measuring.nvcc import toolkit_version
+from graphgain.measuring.packages import package_version
 from graphgain.measuring.unavailable import Unavailable
 from graphgain.sources import PACKAGE, content_hash, imported_modules
 
@@ -78,16 +78,8 @@ def command_line() -> list[str]:
     return ["graphgain", *sys.argv[1:]]
 
 
-def gpu_state(raw: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A GpuState for the document, or null."""
-    return dict(raw) if raw is not None else None
-
-
 def _native_sources(experiment: Experiment) -> list[Path]:
-    folder = ROOT / "workflow" / "native"
-    if not experiment.native:
-        return []
-    return [*(folder / f"{name}.cu" for name in experiment.native), *folder.glob("*.hpp")]
+    return [file for name in experiment.native for file in included_files(SOURCES / f"{name}.cu")]
 
 
 def _git(root: Path, *arguments: str) -> str | None:

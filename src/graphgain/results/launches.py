@@ -11,11 +11,15 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class RoundParameters(Strict):
-    """How a host loop is timed: `launches` a round, the first `warmup_rounds` dropped."""
+    """How a host loop is timed: `launches` a round, the first `warmup_rounds` dropped.
+
+    A noisy series goes on up to `max_rounds`.
+    """
 
     launches: Annotated[int, Field(ge=1)] = 512
     rounds: Annotated[int, Field(ge=1)] = 200
     warmup_rounds: Count = 20
+    max_rounds: Annotated[int, Field(ge=1)] | None = None
     process_runs: Annotated[int, Field(ge=1)] | None = None
 
 
@@ -42,6 +46,7 @@ class LaunchFloor(Document):
     parameters: RoundParameters
     rows: Annotated[list[LaunchFloorRow], Field(min_length=1)]
     outstanding_launches: Quantity | None = None
+    outstanding_pdl_launches: Quantity | None = None
 
 
 class CapturedKernel(Strict):
@@ -55,7 +60,11 @@ class CapturedKernel(Strict):
 
 
 class GemmRow(Strict):
-    """Host cost of one n×1×k cuBLAS call; `uses` tells which projections share the shape."""
+    """Host cost of one n×1×k cuBLAS call; `uses` tells which projections share the shape.
+
+    `bare_us` launches the captured kernels without cuBLAS. `algorithm_choice_us` is lt_heuristic −
+    lt_pinned, `remainder_us` is the call − bare − algorithm choice, both as paired differences.
+    """
 
     gemm: str
     n: Annotated[int, Field(ge=1)]
@@ -67,6 +76,14 @@ class GemmRow(Strict):
     lt_heuristic_us: Quantity | None = None
     lt_pinned_us: Quantity | None = None
     bare_us: Quantity | None = None
+    empty_us: Quantity | None = None
+    algorithm_choice_us: Quantity | None = None
+    remainder_us: Quantity | None = None
+    memsets_per_call: Count | None = None
+    programmatic_edges_per_call: Count | None = None
+    launches_per_round: Count | None = None
+    weight_copies: Count | None = None
+    lt_pinned_same_kernels: bool | None = None
 
     @property
     def calls_per_step(self) -> int:
@@ -75,9 +92,12 @@ class GemmRow(Strict):
 
 
 class SplitPart(Strict):
-    """One part of what a single-kernel cuBLAS call costs the host."""
+    """One part of what a single-kernel cuBLAS call costs the host.
 
-    part: Literal["algorithm_choice", "driver_queries", "library_code", "launch"]
+    `remainder` is what is neither algorithm choice nor launch: driver queries and library code.
+    """
+
+    part: Literal["algorithm_choice", "driver_queries", "library_code", "launch", "remainder"]
     host_us: Quantity
 
 
@@ -91,7 +111,13 @@ class GemmHostCost(Document):
     split: list[SplitPart] = []
 
 
-FfiPath = Literal["python_tvm_ffi", "python_tvm_ffi_tensors", "cpp_loop", "graph"]
+FfiPath = Literal[
+    "python_tvm_ffi",
+    "python_tvm_ffi_tensors",  # two tensors of tvm-ffi
+    "python_tvm_ffi_torch_tensors",  # two tensors of torch, which cross by DLPack
+    "cpp_loop",
+    "graph",
+]
 
 
 class FfiRow(Strict):
@@ -143,11 +169,15 @@ class HandoffParameters(Strict):
     kernels: Annotated[int, Field(ge=2)]
     rounds: Annotated[int, Field(ge=1)]
     warmup_rounds: Count
+    max_rounds: Annotated[int, Field(ge=1)] | None = None
     process_runs: Annotated[int, Field(ge=1)]
 
 
 class HandoffRow(Strict):
-    """One configuration; `per_kernel_us` is end to end, `bare_us` the kernel's own duration."""
+    """One configuration, end to end per kernel; `bare_us` is the kernel's own duration.
+
+    `saved_us` is eager − graph as a paired difference; the two `_issue_us` are host time per kernel.
+    """
 
     pdl: bool
     kernel_us: Finite
@@ -158,6 +188,7 @@ class HandoffRow(Strict):
     saved_us: Quantity
     bare_us: Quantity | None = None
     host_issue_us: Quantity | None = None
+    graph_host_issue_us: Quantity | None = None
     programmatic_edges: Count
 
 
@@ -167,3 +198,4 @@ class Handoff(Document):
     experiment: Literal["handoff"]
     parameters: HandoffParameters
     rows: Annotated[list[HandoffRow], Field(min_length=1)]
+    sm_cycles_per_us: Quantity | None = None

@@ -9,11 +9,14 @@ from graphgain.results.quantity import Quantity, Strict
 
 
 class GilParameters(Strict):
-    """A launcher thread makes `calls` calls of `spin_us` with the GIL released, beside others."""
+    """A launcher thread calls C for `spin_us` with the GIL released, again and again, beside others.
+
+    It does so for `duration_s` in each of `process_runs` processes.
+    """
 
     python: str
     switch_interval_ms: Annotated[float, Field(gt=0)]
-    calls: Annotated[int, Field(ge=1)] | None = None
+    duration_s: Annotated[float, Field(gt=0)] | None = None
     process_runs: Annotated[int, Field(ge=1)] | None = None
 
 

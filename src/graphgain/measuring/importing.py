@@ -1,0 +1,91 @@
+"""Taking in results that were measured on another machine."""
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+
+from graphgain.errors import DocumentError, MeasureError
+from graphgain.files import write_atomically
+from graphgain.measuring.machine import SLUG
+from graphgain.results.store import read_document, read_machine
+
+
+def import_results(source: Path, results: Path) -> tuple[list[Path], list[Path]]:
+    """Copy a machine's folder to `results`; returns the paths written and those there already.
+
+    All or nothing: every document is validated and none may differ from one that is there. Raises
+    DocumentError for an invalid one, MeasureError for links, strange files and conflicts.
+    """
+    files = _regular_files(source)
+    slug = _slug(source / "machine.json")
+    target = results / slug
+    if any(path.is_symlink() for path in (results, target)):
+        raise MeasureError(
+            f"{target}: is a symbolic link, and results are not written through one."
+        )
+    with tempfile.TemporaryDirectory(prefix="graphgain-import-") as scratch:
+        staged = Path(scratch) / slug  # documents are checked against the name of their folder
+        staged.mkdir()
+        for file in files:
+            shutil.copyfile(file, staged / file.name, follow_symlinks=False)
+        _validate(staged, source)
+        contents = {file.name: (staged / file.name).read_bytes() for file in files}
+
+    same, conflicts = [], []
+    for name, content in contents.items():
+        path = target / name
+        if path.is_symlink() or path.exists():
+            (same if not path.is_symlink() and path.read_bytes() == content else conflicts).append(
+                path
+            )
+    if conflicts:
+        raise MeasureError(
+            f"{source}: not imported, because these differ from it: "
+            f"{', '.join(map(str, conflicts))}. Remove them first if the new ones should stand."
+        )
+    written = [target / name for name in contents if target / name not in same]
+    try:
+        # The machine last: a folder counts as a machine once it has one.
+        for path in sorted(written, key=lambda path: path.name == "machine.json"):
+            write_atomically(path, contents[path.name])
+    except OSError as error:
+        raise MeasureError(f"{target}: could not be written ({error.strerror}).") from None
+    return written, same
+
+
+def _regular_files(source: Path) -> list[Path]:
+    if source.is_symlink() or not source.is_dir():
+        raise MeasureError(f"{source}: is not a folder of results.")
+    files = sorted(source.iterdir())
+    for file in files:
+        if file.is_symlink() or not file.is_file():
+            raise MeasureError(
+                f"{file}: is a link or no plain file; a results folder has only files."
+            )
+        if file.suffix != ".json":
+            raise MeasureError(f"{file}: is not a result document; remove it from the folder.")
+    if source / "machine.json" not in files:
+        raise MeasureError(f"{source}: has no machine.json, so it is not a machine's results.")
+    return files
+
+
+def _slug(path: Path) -> str:
+    """The machine's name, safe as the name of a folder."""
+    try:
+        slug = json.loads(path.read_text(encoding="utf-8"))["slug"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DocumentError(f"{path}: not a machine document: {error!r}") from None
+    if not isinstance(slug, str) or not SLUG.fullmatch(slug):
+        raise DocumentError(f"{path}: slug {slug!r} cannot name a folder of results.")
+    return slug
+
+
+def _validate(staged: Path, source: Path) -> None:
+    try:
+        read_machine(staged)
+        for path in sorted(staged.glob("*.json")):
+            if path.name != "machine.json":
+                read_document(path)
+    except DocumentError as error:
+        raise DocumentError(str(error).replace(str(staged), str(source))) from None
