@@ -1,6 +1,6 @@
 """TTFT of short prompts: one line an engine and mode, named at its end."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -32,13 +32,20 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
     return figure
 
 
+def curves(data: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Engine, mode and rows of each line of one machine, in the order of the data."""
+    for engine, mode in data[["engine", "mode"]].drop_duplicates().itertuples(index=False):
+        rows = data[(data["engine"] == engine) & (data["mode"] == mode)]
+        yield engine, mode, rows.sort_values("isl_tokens")
+
+
 def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
     """The lines of one machine, with their names beside the axes."""
     top = 1.12 * data["ttft_ms"].max()
     right = data["isl_tokens"].max()
     axes.set(xlim=(0, right), ylim=(0, top))
     ends = []
-    for (engine, mode), rows in data.groupby(["engine", "mode"], sort=False):
+    for engine, mode, rows in curves(data):
         style = look(engine, mode)
         axes.plot(
             rows["isl_tokens"],

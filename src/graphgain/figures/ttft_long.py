@@ -11,7 +11,7 @@ from graphgain.figures.engines import ENGINE_COLORS, ENGINE_NAMES, label, look
 from graphgain.figures.labels import label_ends
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import ink
-from graphgain.figures.ttft import draw_lines
+from graphgain.figures.ttft import curves, draw_lines
 
 CLOSE_PERCENT = (-8.0, 40.0)
 """What the lower panel shows: the differences at which engines change places."""
@@ -49,7 +49,7 @@ def draw(data: pd.DataFrame, crossings: pd.DataFrame, machines: Sequence[str]) -
 def _draw_relative(axes: Axes, own: pd.DataFrame, marks: pd.DataFrame, reference: str) -> None:
     axes.set(xlim=(0, own["isl_tokens"].max()), ylim=CLOSE_PERCENT)
     ends = []
-    for (engine, mode), rows in own.groupby(["engine", "mode"], sort=False):
+    for engine, mode, rows in curves(own):
         axes.plot(
             rows["isl_tokens"],
             rows["percent_of_first"],
