@@ -109,7 +109,9 @@ struct Rounds {
   long warmup = 20;
 };
 
-inline Options::Defaults with_round_options(Options::Defaults own, const std::string& rounds = "180",
+/// A program's `own` options and those about rounds, with their defaults.
+inline Options::Defaults with_round_options(Options::Defaults own,
+                                            const std::string& rounds = "180",
                                             const std::string& max_rounds = "540",
                                             const std::string& warmup = "20",
                                             const std::string& time_limit_s = "15") {
@@ -145,7 +147,8 @@ inline json::Value parameters(const Rounds& rounds, const json::Members& own) {
 /// Runs the variants one after the other, round by round, until every quantity has a verdict, and
 /// returns one rendered series a quantity. The rounds are common, so samples of one call pair by
 /// index. A verdict stands once reached; samples that come later are kept and count in the noise.
-inline std::vector<json::Value> measure(const Rounds& rounds, const std::vector<Variant>& variants) {
+inline std::vector<json::Value> measure(const Rounds& rounds,
+                                        const std::vector<Variant>& variants) {
   struct Series {
     StoppingCriterion criterion;
     Verdict verdict = Verdict::undecided;
@@ -227,7 +230,7 @@ struct Document {
   }
 };
 
-/// `main` of a benchmark: prints the document `body()` returns, or an error sentence and no document.
+/// `main` of a benchmark: prints the document that `body()` returns, or else an error sentence.
 template <class Body>
 int run(const char* program, Body body) {
   try {
