@@ -9,27 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from graphgain.results import (
-    MODELS,
-    AgentWorkload,
-    Commands,
-    DecodeGraphGain,
-    Document,
-    FfiLaunch,
-    GemmHostCost,
-    Gil,
-    LaunchFloor,
-    LaunchPaths,
-    PrefillGraphGain,
-    Quantity,
-    Statements,
-    Ttft,
-    TtftBreakdown,
-)
-from graphgain.results.article import Statement
-from graphgain.results.forwards import PrefillRow
-from graphgain.results.serving import BreakdownRow
+from graphgain.results import MODELS, Document, Quantity
+from graphgain.results.article import Commands, Statement, Statements
+from graphgain.results.forwards import DecodeGraphGain, PrefillGraphGain, PrefillRow
+from graphgain.results.launches import FfiLaunch, GemmHostCost, LaunchFloor, LaunchPaths
+from graphgain.results.serving import AgentWorkload, BreakdownRow, Ttft, TtftBreakdown
 from graphgain.results.store import dump_json, read_document, read_machine
+from graphgain.results.threads import Gil
 
 RESULTS = Path(__file__).parents[1] / "results"
 GB300 = "gb300-published"

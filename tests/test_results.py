@@ -31,7 +31,7 @@ PUBLISHED = sorted(
 )
 FLOOR = json.loads((RESULTS / "gb300-published" / "launch_floor.json").read_text("utf-8"))
 MACHINE = json.loads((RESULTS / "gb300-published" / "machine.json").read_text("utf-8"))
-PROVENANCE = {
+PROVENANCE: dict[str, object] = {
     "started_at": "2026-10-01T10:00:00Z",
     "ended_at": "2026-10-01T10:01:00Z",
     "command": ["graphgain", "measure", "launch_floor"],
@@ -47,7 +47,7 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 def changed(raw: dict[str, Any], change: Change) -> dict[str, Any]:
-    copy = json.loads(json.dumps(raw))
+    copy: dict[str, Any] = json.loads(json.dumps(raw))
     change(copy)
     return copy
 
@@ -361,7 +361,7 @@ def test_inconsistent_quantity_is_refused(fields: dict[str, Any], reason: str) -
 
 def test_quantity_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        printed(1.0).median = 2.0
+        setattr(printed(1.0), "median", 2.0)  # noqa: B010 - an assignment is what is tested
 
 
 def test_printed_number_has_no_interval() -> None:
