@@ -40,7 +40,7 @@ __global__ void gate_kernel(GateState* state, unsigned ticket, unsigned long lon
 
 class Gate {
  public:
-  explicit Gate(double timeout_s = 5) : timeout_ns_(static_cast<unsigned long long>(timeout_s * 1e9)) {
+  explicit Gate(unsigned timeout_s = 5) : timeout_ns_(timeout_s * 1'000'000'000ull) {
     void* memory = nullptr;
     check(cudaHostAlloc(&memory, sizeof(GateState), cudaHostAllocMapped),
           "allocating mapped host memory for the gate");
@@ -62,7 +62,7 @@ class Gate {
     check(cudaGetLastError(), "launching the gate kernel");
   }
 
-  /// Only a store to host memory, no CUDA call: any thread may do it, whatever the driver waits for.
+  /// A store to host memory and no CUDA call: any thread may, whatever the driver waits for.
   void open() { state_->opened = ticket_; }
 
   /// After a synchronisation: throws if the gate did not hold until it was opened.

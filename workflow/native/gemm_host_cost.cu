@@ -418,7 +418,8 @@ Document body(int argc, char** argv) {
       with_round_options({{"--shapes",
                            "in_proj_ba:96:5120:48,o_proj/out_proj:5120:6144:64,"
                            "down_proj:5120:17408:64,qkv_proj:14336:5120:16,"
-                           "in_proj_qkvz:16384:5120:48,gate_up:34816:5120:64,lm_head:248320:5120:1"},
+                           "in_proj_qkvz:16384:5120:48,gate_up:34816:5120:64,"
+                           "lm_head:248320:5120:1"},
                           {"--calls", "256"},
                           {"--l2-multiple", "8"},
                           {"--workspace-mib", "32"}},

@@ -312,7 +312,8 @@ Document body(int argc, char** argv) {
     const auto launch =
         launches.through_driver_with(function_with_arguments(count), arguments.data());
     const json::Value axes = json::object({{"path", "driver"}, {"arguments", count}});
-    document.add(measure(rounds, {timed_launches(launches.stream, axes, launches_per_round, launch)}));
+    document.add(
+        measure(rounds, {timed_launches(launches.stream, axes, launches_per_round, launch)}));
   }
 
   for (const long length : graph_lengths) {
@@ -325,7 +326,8 @@ Document body(int argc, char** argv) {
           outstanding_launches(gate, launches.stream, outstanding_limit, stall_ms, launch);
       document.counts.push_back(count_of(
           json::object({{"path", path}, {"arguments", argument_count}, {"repeat", repeat}}),
-          found.blocked ? "outstanding_launches" : "outstanding_launches_at_least", found.launches));
+          found.blocked ? "outstanding_launches" : "outstanding_launches_at_least",
+          found.launches));
     }
   };
   probe("driver", 0, launches.through_driver());
