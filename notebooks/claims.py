@@ -65,9 +65,9 @@ stating = {name: document for name, document in stating.items() if document}
 
 # %% [markdown]
 # The claims are those of the machine whose numbers were published with the article's statements.
-# Its own data decide on agreement, within the precision in which the article prints. Any other machine
-# that has one of the documents gets a column with what the same computation gives there; its
-# hardware differs, so there is no verdict on it.
+# Its own data decide on agreement, within the precision in which the article prints. Any other
+# machine that has one of the documents gets a column with what the same computation gives there;
+# its hardware differs, so there is no verdict on it.
 
 # %%
 rows = []
