@@ -1,4 +1,4 @@
-"""Whether a document is what today's code and parameters would measure: by content, never by time."""
+"""Whether a document is what today's code and parameters would measure, told by content alone."""
 
 import json
 from collections.abc import Mapping

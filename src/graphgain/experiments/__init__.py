@@ -4,7 +4,6 @@ Reading this registry loads no experiment, so that planning is cheap.
 """
 
 import importlib
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 from graphgain.errors import ConfigError
 from graphgain.measuring.nvcc import WHERE_TO_GET, find_nvcc
+from graphgain.measuring.packages import is_importable
 from graphgain.sources import PACKAGE
 
 Parameters = Mapping[str, Any]
@@ -85,7 +85,7 @@ def missing_tools(experiment: Experiment) -> str | None:
     if "nvcc" in experiment.tools and find_nvcc() is None:
         return f"{experiment.name} needs nvcc, which was not found: {WHERE_TO_GET}."
     for module, package in experiment.packages.items():
-        if importlib.util.find_spec(module) is None:
+        if not is_importable(module):
             return (
                 f"{experiment.name} needs the Python package {package}, which is not installed: "
                 f"pip install {package}."

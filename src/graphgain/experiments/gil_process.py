@@ -19,6 +19,7 @@ from typing import Any
 
 BUFFER_BYTES = 1 << 24
 _CALIBRATION_CALLS = 301
+_LONG_CALLS = 5
 
 
 def main(argument: str) -> None:
@@ -42,7 +43,10 @@ def main(argument: str) -> None:
 
 
 def calibrated_stub(spin_us: float) -> tuple[Callable[[], Any], list[float]]:
-    """A call that is busy for about `spin_us` without the GIL, and its durations (µs) alone."""
+    """A call that is busy for about `spin_us` without the GIL, and its durations (µs) alone.
+
+    Ends the process with a sentence where the buffer is too short for that.
+    """
     memchr = ctypes.CDLL(None).memchr
     memchr.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
     memchr.restype = ctypes.c_void_p
@@ -57,6 +61,12 @@ def calibrated_stub(spin_us: float) -> tuple[Callable[[], Any], list[float]]:
         return call
 
     shortest, longest = 0, BUFFER_BYTES
+    most_us = statistics.median(durations_us(stub(longest), _LONG_CALLS))
+    if most_us < spin_us:
+        sys.exit(
+            f"spin_us {spin_us:g} is more than the call can be busy here ({most_us:.0f} us); "
+            "ask for less."
+        )
     while longest - shortest > max(64, longest // 64):
         length = (shortest + longest) // 2
         if statistics.median(durations_us(stub(length), _CALIBRATION_CALLS)) < spin_us:
@@ -89,7 +99,7 @@ def measure(
     stop = threading.Event()
     computing = [threading.Thread(target=compute, args=(stop,)) for _ in range(threads)]
     starts: list[int] = []
-    launcher = threading.Thread(target=launch, args=(stub, duration_s + warmup_s, starts))
+    launcher = threading.Thread(target=launch, args=(stub, duration_s, warmup_s, starts))
     for thread in computing:
         thread.start()
     launcher.start()
@@ -97,16 +107,20 @@ def measure(
     stop.set()
     for thread in computing:
         thread.join()
-    kept = [start for start in starts if start - starts[0] >= 1e9 * warmup_s]
+    kept = [start for start in starts if start >= starts[0] + round(1e9 * warmup_s)]
     return [(later - earlier) / 1000 for earlier, later in pairwise(kept)]
 
 
-def launch(stub: Callable[[], Any], duration_s: float, starts: list[int]) -> None:
-    """Call the stub for `duration_s`; noting when is the little Python between two calls."""
+def launch(stub: Callable[[], Any], duration_s: float, warmup_s: float, starts: list[int]) -> None:
+    """Call the stub for `warmup_s` and `duration_s`, and until one interval is after the warm-up.
+
+    Noting when is the little Python between two calls.
+    """
     clock = time.perf_counter_ns
     now = clock()
-    end = now + round(1e9 * duration_s)
-    while now < end:
+    warm = now + round(1e9 * warmup_s)
+    end = warm + round(1e9 * duration_s)
+    while now < end or starts[-1] < warm:
         starts.append(now)
         stub()
         now = clock()

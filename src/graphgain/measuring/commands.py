@@ -2,7 +2,6 @@
 and PyYAML."""
 
 import argparse
-import importlib.util
 import json
 import sys
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphgain.errors import ConfigError
+from graphgain.measuring.packages import is_importable
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
@@ -173,7 +173,7 @@ def _configured() -> Configured:
     """The configuration, where there is one and the packages that read it; defaults otherwise."""
     if not CONFIG.exists():
         return Configured()
-    if any(importlib.util.find_spec(package) is None for package in ("pydantic", "yaml")):
+    if not (is_importable("pydantic") and is_importable("yaml")):
         print(
             f"graphgain: {CONFIG} is not read, as pydantic or PyYAML is not installed here; "
             "give --slug, --label and -p instead.",

@@ -1,6 +1,5 @@
 """Result documents as text, and the check that needs pydantic where there is one."""
 
-import importlib.util
 import json
 import re
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 
 from graphgain.errors import MeasureError
 from graphgain.files import write_atomically
+from graphgain.measuring.packages import is_importable
 
 _NUMBER_LIST = re.compile(r"\[\s+(-?[\d.eE+-]+(?:,\s+-?[\d.eE+-]+)*)\s+\]")
 
@@ -26,7 +26,7 @@ def write_checked(path: Path, document: Mapping[str, Any]) -> None:
     Raises MeasureError where it is invalid or cannot be written; the old file is then untouched.
     Without pydantic it is written unchecked, and standard error says so.
     """
-    if importlib.util.find_spec("pydantic") is not None:
+    if is_importable("pydantic"):
         _validate(path, document)
     else:
         print(

@@ -70,7 +70,7 @@ def find_gpu() -> LocalGpu | None:
     unavailable = {
         f"gpu.{field}": reasons["cuda"]
         if field in ("sm_count", "l2_bytes")
-        else reasons["driver"] or "the driver does not report it"
+        else "; ".join(filter(None, ["the driver does not report it", reasons["driver"]]))
         for field, value in facts.items()
         if value is None
     }

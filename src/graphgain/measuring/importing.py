@@ -32,13 +32,14 @@ def import_results(source: Path, results: Path) -> tuple[list[Path], list[Path]]
         _validate(staged, source)
         contents = {file.name: (staged / file.name).read_bytes() for file in files}
 
-    same, conflicts = [], []
+    same: list[Path] = []
+    conflicts: list[Path] = []
     for name, content in contents.items():
         path = target / name
-        if path.is_symlink() or path.exists():
-            (same if not path.is_symlink() and path.read_bytes() == content else conflicts).append(
-                path
-            )
+        if path.is_symlink() or (path.exists() and path.read_bytes() != content):
+            conflicts.append(path)
+        elif path.exists():
+            same.append(path)
     if conflicts:
         raise MeasureError(
             f"{source}: not imported, because these differ from it: "

@@ -16,12 +16,11 @@ _TIMEOUT_S = 60
 
 
 def find_nvcc() -> Path | None:
-    """nvcc on the PATH, in CUDA_HOME, or in the folder where the toolkit installs itself."""
+    """nvcc on the PATH, in CUDA_HOME or, where that is not set, in the toolkit's usual folder."""
     on_path = shutil.which("nvcc")
-    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    places = [Path(home) / "bin" / "nvcc" for home in homes if home]
-    candidates = ([Path(on_path)] if on_path else []) + places
-    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
+    found = Path(on_path) if on_path else Path(home) / "bin" / "nvcc"
+    return found if os.access(found, os.X_OK) else None
 
 
 def toolkit_version() -> str:

@@ -1,6 +1,7 @@
 """Measuring one experiment: from an empty place to a complete document, or to nothing new."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -53,6 +54,8 @@ def measure(
     if path.exists() and not force:
         print(f"{path} exists: not measured again (--force does)")
         return path
+    if out.exists() and not os.access(out, os.W_OK):
+        raise MeasureError(f"{out}: cannot be written; get permission, or use another --out.")
     reason = missing_tools(experiment)
     if reason:
         raise MissingToolError(reason)
@@ -129,6 +132,10 @@ def check_machine(path: Path, machine: Mapping[str, Any], allow_other_gpu: bool)
         slug, kind, cpu = existing["slug"], existing["kind"], existing.get("cpu")
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise MeasureError(
+            f"{path}: cannot be read ({error.strerror}); --out has to be a machine's folder."
+        ) from None
     except (ValueError, KeyError, TypeError) as error:
         raise MeasureError(
             f"{path}: not a machine document ({error!r}); restore it with git, or remove it."
