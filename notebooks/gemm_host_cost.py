@@ -93,7 +93,7 @@ split = pd.DataFrame(
             "part": part.part,
             "host_us": part.host_us.value,
             "text": ("about " if part.host_us.approximate else "")
-            + text.quantity(part.host_us, 1, "µs"),
+            + text.quantity_with_interval(part.host_us, 1, "µs"),
         }
         for name, document in documents.items()
         for part in document.split

@@ -125,5 +125,5 @@ def _draw_split(axes: Axes, rows: pd.DataFrame) -> None:
         va="center",
         weight="bold",
     )
-    axes.set_yticks([0], ["the parts, as\nstated"])
+    axes.set_yticks([0], ["its parts"])
     axes.set_ylim(0.7, -1.35)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from graphgain.figures.style import MACHINE_COLORS
 
@@ -18,6 +19,14 @@ def note_absent(figure: Figure, present: Iterable[str], machines: Sequence[str])
     absent = [machine for machine in machines if machine not in shown]
     if absent:
         figure.supxlabel(f"not measured: {', '.join(absent)}", x=0.99, ha="right", fontsize=9)
+
+
+def name_lines(figure: Figure, present: Sequence[str], machines: Sequence[str]) -> None:
+    """A legend above the figure that names the machines by the colours of their lines."""
+    handles = [
+        Line2D([], [], color=machine_color(machine, machines), label=machine) for machine in present
+    ]
+    figure.legend(handles=handles, loc="outside upper left", ncols=2, fontsize=10)
 
 
 def draw_absent(machines: Sequence[str]) -> Figure:

@@ -6,10 +6,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphgain.figures.machines import draw_absent, machine_color, note_absent
+from graphgain.figures.machines import draw_absent, machine_color, name_lines, note_absent
 from graphgain.figures.style import ink
 
-MEASURES = (("saved_ms", "saved (ms)", "{:.2f}"), ("saved_percent", "saved (%)", "{:.1f}"))
+MEASURES = (("saved_ms", "saved (ms)", ".2f"), ("saved_percent", "saved (%)", ".1f"))
 
 
 def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
@@ -29,22 +29,22 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
     )
     present = list(dict.fromkeys(data["machine"]))
     for (column, unit, shown), row in zip(MEASURES, grid, strict=True):
+        # Numbers of several machines would cover each other; the table has them.
+        labels = shown if len(present) == 1 else None
         for machine in present:
             own = data[data["machine"] == machine]
             color = machine_color(machine, machines)
             empty = own[own["cached_tokens"] == 0].sort_values("tokens")
-            _draw_line(row[0], list(empty["tokens"]), list(empty[column]), color, "o", shown)
+            _draw_line(row[0], list(empty["tokens"]), list(empty[column]), color, "o", labels)
             if lengths:
                 after = own[own["tokens"] == lengths[0]].sort_values("cached_tokens")
                 places = [_place(cached, tokens) for tokens in after["cached_tokens"]]
-                _draw_line(row[1], places, list(after[column]), color, "D", shown)
+                _draw_line(row[1], places, list(after[column]), color, "D", labels)
         row[0].set_ylabel(unit)
         row[0].set_ylim(0, 1.25 * data[column].max())
-    _finish(grid, cached, data, lengths)
+    _finish([list(row) for row in grid], cached, data, lengths)
     if len(present) > 1:
-        for machine in present:
-            grid[0][0].plot([], [], color=machine_color(machine, machines), label=machine)
-        grid[0][0].legend(loc="lower left", fontsize=9)
+        name_lines(figure, present, machines)
     note_absent(figure, present, machines)
     return figure
 
@@ -55,12 +55,12 @@ def _place(cached: pd.DataFrame, tokens: int) -> int:
 
 
 def _draw_line(
-    axes: Axes, x: list[int], y: list[float], color: str, marker: str, shown: str
+    axes: Axes, x: list[int], y: list[float], color: str, marker: str, shown: str | None
 ) -> None:
     axes.plot(x, y, color=color, marker=marker, markersize=6, markeredgewidth=0, clip_on=False)
-    for place, value in zip(x, y, strict=True):
+    for place, value in zip(x, y, strict=True) if shown else ():
         axes.annotate(
-            shown.format(value),
+            f"{value:{shown}}",
             (place, value),
             xytext=(0, 8),
             textcoords="offset points",

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphgain.figures.machines import draw_absent, machine_color, note_absent
+from graphgain.figures.machines import draw_absent, machine_color, name_lines, note_absent
 from graphgain.figures.style import ink
 
 
@@ -20,16 +20,17 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
         return draw_absent(machines)
     figure = Figure(figsize=(7.6, 4.8))
     above, below = figure.subplots(2, 1, sharex=True)
-    for machine in dict.fromkeys(data["machine"]):
+    present = list(dict.fromkeys(data["machine"]))
+    for machine in present:
         own = data[data["machine"] == machine].sort_values("tokens")
         color = machine_color(machine, machines)
-        _draw_points(above, own, "waiting_launches", "{:,.0f}", color, machine)
-        _draw_points(below, own, "host_issue_ms", "{:.2f}", color, machine)
-        launches = int(own["launches"].iloc[0])
+        _draw_points(above, own, "waiting_launches", ",.0f" if len(present) == 1 else None, color)
+        _draw_points(below, own, "host_issue_ms", ".2f" if len(present) == 1 else None, color)
+    for launches in sorted(set(data["launches"])):
         above.axhline(launches, color=ink(), linewidth=1.1, linestyle=(0, (4, 2)))
         above.annotate(
             f"all {launches:,} launches of one prefill",
-            (own["tokens"].max(), launches),
+            (data["tokens"].max(), launches),
             xytext=(0, -4),
             textcoords="offset points",
             ha="right",
@@ -44,14 +45,14 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
     above.set_title("launches still waiting when the host is done")
     below.set_title("host time to issue all launches (ms)")
     below.set_xlabel("tokens to prefill   (● empty cache, ◇ behind cached tokens)")
-    if data["machine"].nunique() > 1:
-        below.legend(loc="lower right", fontsize=9)
-    note_absent(figure, data["machine"], machines)
+    if len(present) > 1:
+        name_lines(figure, present, machines)
+    note_absent(figure, present, machines)
     return figure
 
 
 def _draw_points(
-    axes: Axes, rows: pd.DataFrame, column: str, shown: str, color: str, machine: str
+    axes: Axes, rows: pd.DataFrame, column: str, shown: str | None, color: str
 ) -> None:
     empty, filled = rows[rows["cached_tokens"] == 0], rows[rows["cached_tokens"] > 0]
     axes.plot(
@@ -61,7 +62,6 @@ def _draw_points(
         marker="o",
         markersize=6,
         markeredgewidth=0,
-        label=machine,
     )
     axes.plot(
         filled["tokens"],
@@ -73,9 +73,9 @@ def _draw_points(
         markerfacecolor="none",
         markeredgewidth=1.4,
     )
-    for row in empty.to_dict("records"):
+    for row in empty.to_dict("records") if shown else ():
         axes.annotate(
-            shown.format(row[column]),
+            f"{row[column]:{shown}}",
             (row["tokens"], row[column]),
             xytext=(0, -7),
             textcoords="offset points",
