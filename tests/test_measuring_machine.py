@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,180 @@ def test_on_a_real_gpu_nothing_essential_is_missing() -> None:
     assert device.facts["sm_count"] > 0 and device.facts["l2_bytes"] > 0
     state = gpu.read_state(device)
     assert state is not None and state["sm_mhz"] is not None
+
+
+LIBCUDA = """
+#include <string.h>
+int cuInit(unsigned flags) { return flags ? 1 : INIT; }
+int cuDeviceGetCount(int *count) { *count = COUNT; return 0; }
+int cuDeviceGet(int *device, int index) { *device = 40 + index; return 0; }
+int cuDeviceGetName(char *name, int length, int device) {
+  if (length < 10 || device != 40) return 1;
+  strcpy(name, "NVIDIA X9");
+  return 0;
+}
+int cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+  memset(uuid, 0x11, 16);
+  return device != 40;
+}
+int cuDeviceTotalMem_v2(unsigned long *bytes, int device) {
+  *bytes = 150754820096ul;
+  return device != 40;
+}
+int cuDriverGetVersion(int *version) { *version = 13010; return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  switch (attribute) {
+    case 16: *value = 132; break;        /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
+    case 38: *value = 62914560; break;   /* CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE */
+    case 75: *value = 10; break;         /* ..._COMPUTE_CAPABILITY_MAJOR */
+    case 76: *value = 3; break;          /* ..._COMPUTE_CAPABILITY_MINOR */
+    default: return 1;
+  }
+  return device != 40;
+}
+"""
+
+
+def use_libcuda(stage: Stage, *, init: int = 0, count: int = 1) -> None:
+    """Put a driver library in place of the unusable one."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler to stand in for the driver")
+    source = stage.folder / "libcuda.c"
+    source.write_text(LIBCUDA)
+    options = [f"-DINIT={init}", f"-DCOUNT={count}", "-shared", "-fPIC"]
+    library = stage.folder / "lib" / "libcuda.so.1"
+    subprocess.run([compiler, *options, "-o", library, source], check=True)
+
+
+def test_the_driver_tells_what_nvidia_smi_does_not(stage: Stage) -> None:
+    use_libcuda(stage)
+    machine = probe(stage)
+    device = machine["gpu"]
+    assert isinstance(device, dict)
+    assert device["name"] == "NVIDIA X9"
+    assert (device["sm_count"], device["l2_bytes"]) == (132, 62914560)
+    assert device["compute_capability"] == "10.3"
+    assert device["uuid_hash"] == gpu.uuid_hash("GPU-11111111-1111-1111-1111-111111111111")
+
+
+def test_without_any_management_tool_the_driver_is_enough(stage: Stage) -> None:
+    use_libcuda(stage)
+    (stage.folder / "bin" / "nvidia-smi").unlink()
+    machine = probe(stage)
+    device = machine["gpu"]
+    assert isinstance(device, dict) and isinstance(machine["unavailable"], dict)
+    assert device["memory_mib"] == 143771 and device["sm_mhz"] is None
+    assert "pynvml" in machine["unavailable"]["gpu.sm_mhz"]
+    assert machine["driver"] is None and "driver" in machine["unavailable"]
+
+
+@pytest.mark.parametrize(("init", "count"), [(100, 0), (0, 0)])
+def test_a_driver_that_shows_no_device_is_no_gpu(stage: Stage, init: int, count: int) -> None:
+    use_libcuda(stage, init=init, count=count)
+    assert probe(stage)["gpu"] is None, "whatever nvidia-smi says: CUDA programs see none"
+
+
+def test_a_driver_that_fails_leaves_nvidia_smi_and_its_reason(stage: Stage) -> None:
+    use_libcuda(stage, init=999)
+    machine = probe(stage)
+    assert isinstance(machine["gpu"], dict) and machine["gpu"]["name"] == "NVIDIA H200"
+    assert isinstance(machine["unavailable"], dict)
+    assert "cuInit" in machine["unavailable"]["gpu.sm_count"]
+    assert "999" in machine["unavailable"]["gpu.sm_count"]
+
+
+PYNVML = '''
+"""As much of pynvml as one H200 without MIG answers."""
+from types import SimpleNamespace
+
+
+class NVMLError(Exception):
+    pass
+
+
+class NVMLError_NotFound(NVMLError):
+    pass
+
+
+NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
+_initialised = False
+
+
+def nvmlInit():
+    global _initialised
+    _initialised = True
+
+
+def nvmlShutdown():
+    global _initialised
+    _initialised = False
+
+
+def nvmlDeviceGetHandleByUUID(uuid):
+    assert _initialised
+    if not uuid.startswith("GPU-1111"):
+        raise NVMLError_NotFound("Not Found")
+    return "handle"
+
+
+def nvmlDeviceGetHandleByIndex(index):
+    assert _initialised and index == 0
+    return "handle"
+
+
+def _answer(value):
+    def query(handle, *arguments):
+        assert _initialised and handle == "handle"
+        return value
+
+    return query
+
+
+def nvmlSystemGetDriverVersion():
+    return "580.1"
+
+
+def nvmlDeviceGetClockInfo(handle, clock):
+    return {NVML_CLOCK_SM: 345, NVML_CLOCK_MEM: 3201}[clock]
+
+
+def nvmlDeviceGetMigMode(handle):
+    raise NVMLError("Not Supported")
+
+
+nvmlDeviceGetName = _answer("NVIDIA H200")
+nvmlDeviceGetUUID = _answer("GPU-11111111-1111-1111-1111-111111111111")
+nvmlDeviceGetMemoryInfo = _answer(SimpleNamespace(total=150754820096))
+nvmlDeviceGetEnforcedPowerLimit = _answer(700000)
+nvmlDeviceGetMaxClockInfo = _answer(1980)
+nvmlDeviceGetEccMode = _answer([1, 1])
+nvmlDeviceGetCurrentClocksThrottleReasons = _answer(1)
+nvmlDeviceGetTemperature = _answer(30)
+nvmlDeviceGetPowerUsage = _answer(71500)
+nvmlDeviceGetComputeRunningProcesses = _answer([SimpleNamespace(pid=4711)])
+'''
+
+
+def test_nvml_is_asked_first(stage: Stage) -> None:
+    (stage.folder / "python" / "pynvml.py").write_text(PYNVML)
+    machine = probe(stage)
+    device = machine["gpu"]
+    assert isinstance(device, dict) and isinstance(machine["unavailable"], dict)
+    assert (device["sm_mhz"], device["sm_max_mhz"], device["power_limit_w"]) == (345, 1980, 700.0)
+    assert device["ecc"] is True and device["mig"] is None
+    assert machine["driver"] == "580.1"
+    assert "does not report it" in machine["unavailable"]["gpu.mig"]
+    busy = stage.run(stage.measure())
+    assert busy.returncode == 1 and "pid 4711" in busy.stderr
+
+
+def test_every_name_that_is_used_exists_in_pynvml() -> None:
+    real = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed")
+    source = Path(nvml.__file__).read_text()
+    names = set(re.findall(r"\bnvml\.((?:nvml|NVML)\w+)", source))
+    assert len(names) > 10
+    assert {name for name in names if not hasattr(real, name)} == set()
+    assert set(re.findall(r"^(?:def |class |)((?:nvml|NVML)\w+)\b", PYNVML, re.MULTILINE)) <= {
+        name for name in dir(real)
+    }
