@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,29 +171,60 @@ def test_a_stale_local_branch_is_neither_used_nor_moved(project: Project) -> Non
     assert len(project.commits()) == 2
 
 
-def test_hooks_of_the_checkout_do_not_run(project: Project) -> None:
-    for name in ("pre-push", "pre-commit", "post-commit", "reference-transaction"):
-        hook = project.root / ".git" / "hooks" / name
-        hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch '{project.root}/hook-ran'\nexit 1\n")
-        hook.chmod(0o755)
+@pytest.mark.parametrize("scope", ["--local", "--global"])
+def test_hooks_do_not_run(project: Project, tmp_path: Path, scope: str) -> None:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    # The remote is on this machine too, and has the global hooks: those may run on its side.
+    names = ["pre-push", "pre-commit"] + ["reference-transaction"] * (scope == "--local")
+    for name in names:
+        (hooks / name).write_text(f"#!/bin/sh\ntouch '{tmp_path}/hook-ran'\nexit 1\n")
+        (hooks / name).chmod(0o755)
+    git(project.root, "config", scope, "core.hooksPath", str(hooks))
     publish(project.site, BRANCH)
-    assert not (project.root / "hook-ran").exists()
+    assert not (tmp_path / "hook-ran").exists()
 
 
-@pytest.mark.parametrize("where", ["local", "by folder"])
+@pytest.mark.parametrize("where", ["in it", "included", "by its place"])
 def test_settings_of_the_checkout_hold(project: Project, tmp_path: Path, where: str) -> None:
-    """An address that git rewrites, in the checkout's settings or in those of its parent folder."""
+    """An address that git rewrites, as settings say that may be in any of these files."""
     git(project.root, "remote", "set-url", "origin", "work:remote.git")
     key, address = f"url.{tmp_path}/.insteadOf", "work:"
-    if where == "local":
+    if where == "in it":
         git(project.root, "config", key, address)
     else:
-        file = tmp_path / "home" / "work.gitconfig"
-        git(tmp_path, "config", "--file", str(file), key, address)
-        git(tmp_path, "config", "--global", f"includeIf.gitdir:{tmp_path}/.path", str(file))
+        git(tmp_path, "config", "--file", str(tmp_path / "work.gitconfig"), key, address)
+    if where == "included":
+        git(project.root, "config", "include.path", "../../work.gitconfig")
+    if where == "by its place":
+        place = f"includeIf.gitdir:{tmp_path}/.path"
+        git(tmp_path, "config", "--global", place, str(tmp_path / "work.gitconfig"))
     publish(project.site, BRANCH)
     assert project.published() == SITE | {".nojekyll": ""}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("core.worktree", "../"),
+        ("extensions.worktreeConfig", "true"),
+        ("remote.origin.mirror", "true"),
+    ],
+)
+def test_settings_of_the_storage_do_not_hold(project: Project, key: str, value: str) -> None:
+    git(project.root, "config", key, value)
+    publish(project.site, BRANCH)
+    assert project.published() == SITE | {".nojekyll": ""}
+
+
+def test_a_partial_clone(project: Project) -> None:
+    git(project.remote, "config", "uploadpack.allowFilter", "true")
+    git(project.root, "config", "remote.origin.promisor", "true")
+    git(project.root, "config", "remote.origin.partialCloneFilter", "blob:none")
+    publish(project.site, BRANCH)
+    write(project.site, {"index.html": "second"})
+    publish(project.site, BRANCH)
+    assert project.published()["index.html"] == "second"
 
 
 def test_a_relative_remote_starts_at_the_top_of_the_checkout(
@@ -251,15 +283,21 @@ def test_an_unreachable_host(project: Project) -> None:
     assert_refused(project, BRANCH, "origin cannot be read", "127.0.0.1")
 
 
-def test_a_host_that_asks_for_a_password(
+def test_nobody_is_asked_for_a_password(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ssh gets no terminal to ask on."""
-    ssh = write(tmp_path, {"ssh": "#!/bin/sh\n: </dev/tty && echo asked >&2\nexit 255\n"}) / "ssh"
+    """ssh and git run in a session without a terminal, and know of no window to ask in."""
+    program = (
+        f"#!{sys.executable}\nimport os, sys\n"
+        f"alone = os.getsid(0) != {os.getsid(0)} and 'SSH_ASKPASS' not in os.environ\n"
+        "sys.exit('cannot ask' if alone else 'asked')\n"
+    )
+    ssh = write(tmp_path, {"ssh": program}) / "ssh"
     ssh.chmod(0o755)
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    monkeypatch.setenv("SSH_ASKPASS", "/bin/true")
     git(project.root, "remote", "set-url", "origin", "git@example.org:graphgain.git")
-    assert_refused(project, BRANCH, "origin cannot be read", "/dev/tty")
+    assert_refused(project, BRANCH, "origin cannot be read", "cannot ask")
 
 
 def test_an_unknown_remote(project: Project) -> None:

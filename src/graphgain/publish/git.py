@@ -4,6 +4,7 @@ Needs git 2.31 or later, which reads settings from its environment.
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,9 @@ from typing import Protocol
 from graphgain.errors import PublishError
 
 Result = subprocess.CompletedProcess[str]
+
+# Settings not taken over: what includes name is listed by itself, and a mirror is pushed whole.
+LEFT_OUT = re.compile(r"include(if)?\..*|remote\..*\.mirror")
 
 
 class Git(Protocol):
@@ -80,23 +84,11 @@ def scratch_environment(here: Git, scratch: Path) -> dict[str, str]:
         for entry in here("config", "--list", "-z").stdout.split("\0")
         if entry not in known
         for key, equals, value in [entry.partition("\n")]
-        if not _describes_the_checkout(key)
+        if not LEFT_OUT.fullmatch(key)
     ]
-    settings += [("core.bare", "true"), ("core.hooksPath", os.devnull)]
-    settings += [("gc.auto", "0"), ("maintenance.auto", "false")]
+    settings += [("core.hooksPath", os.devnull), ("gc.auto", "0"), ("maintenance.auto", "false")]
     environment["GIT_CONFIG_COUNT"] = str(len(settings))
     for index, (key, value) in enumerate(settings):
         environment[f"GIT_CONFIG_KEY_{index}"] = key
         environment[f"GIT_CONFIG_VALUE_{index}"] = value
     return environment
-
-
-def _describes_the_checkout(key: str) -> bool:
-    """Whether a setting is about the checkout's own storage, which a scratch repository lacks."""
-    storage = ("core.bare", "core.worktree", "core.repositoryformatversion", "core.hookspath")
-    copies = (".mirror", ".promisor", ".partialclonefilter")
-    return (
-        key in storage
-        or key.startswith(("branch.", "extensions.", "include.", "includeif."))
-        or (key.startswith("remote.") and key.endswith(copies))
-    )
