@@ -316,7 +316,7 @@ def test_stacked_gives_an_absent_machine_one_row() -> None:
     assert shown.values.tolist() == [
         ["o", NOT_MEASURED, "–"],
         ["m", "1", "3"],
-        ["m", "2", "4"],
+        ["", "2", "4"],
     ]
 
 

@@ -26,7 +26,8 @@ def side_by_side(rows: pd.DataFrame, index: Sequence[str], machines: Sequence[st
 def stacked(rows: pd.DataFrame, columns: Sequence[str], machines: Sequence[str]) -> pd.DataFrame:
     """The rows of all machines below each other, `columns` after a first column "machine".
 
-    `rows` holds texts. A machine without rows gets one, in which the first column says so.
+    `rows` holds texts. A machine is named in the first of its rows only; one without rows gets
+    one, in which the first of the `columns` says so.
     """
     blocks = []
     for machine in machines:
@@ -34,5 +35,6 @@ def stacked(rows: pd.DataFrame, columns: Sequence[str], machines: Sequence[str])
         if own.empty:
             cells = {"machine": machine, columns[0]: NOT_MEASURED}
             own = pd.DataFrame([cells | dict.fromkeys(columns[1:], "–")])
-        blocks.append(own[["machine", *columns]])
+        names = [machine, *[""] * (len(own) - 1)]
+        blocks.append(own[["machine", *columns]].assign(machine=names))
     return pd.concat(blocks, ignore_index=True)
