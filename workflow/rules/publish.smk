@@ -2,12 +2,17 @@
 # publishing the same site again changes nothing.
 
 
+localrules:
+    publish,
+
+
 rule publish:
     input:
         index="report/_site/index.html",
     log:
         "logs/publish.log",
-    localrule: True
+    conda:
+        "../../environment.yml"
     message:
         "Publishing report/_site"
     shell:
