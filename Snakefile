@@ -29,3 +29,4 @@ if workflow.is_main_process and PROJECT.plan.experiments:
 include: "workflow/rules/report.smk"
 include: "workflow/rules/notebooks.smk"
 include: "workflow/rules/measure.smk"
+include: "workflow/rules/publish.smk"

@@ -36,14 +36,15 @@ class Checkout:
 
     def planned(self, *arguments: str) -> list[str]:
         """Names of the rules that a dry run would execute, targets without work left out."""
-        lines = output(self.snakemake("--dry-run", "--quiet", "rules", *arguments)).splitlines()
-        if "job" not in "".join(lines).split():
+        printed = output(self.snakemake(*arguments, "--dry-run", "--quiet", "rules"))
+        if "Nothing to be done" in printed:
             return []
-        start = next(i for i, line in enumerate(lines) if line.split()[:1] == ["job"])
-        rows = [line.split() for line in lines[start + 2 :]]
-        names = [row[0] for row in rows if len(row) == 2 and row[1].isdigit()]
+        table = printed.partition("Job stats:\n")[2].partition("\n\n")[0]
+        rows = [line.split() for line in table.splitlines()[2:]]
+        assert rows, f"a dry run without a table of jobs:\n{printed}"
         targets = {"report", "figures", "notebooks", "measure", "total"}
-        return sorted(n for n in names if n not in targets and not n.startswith("figure_"))
+        names = [row[0] for row in rows if row[0] not in targets]
+        return sorted(name for name in names if not name.startswith("figure_"))
 
     def replace(self, file: str, old: str, new: str) -> None:
         """Replace a text in a file; the text must be there."""

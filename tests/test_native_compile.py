@@ -118,7 +118,14 @@ def gpu_missing() -> bool:
 
 QUICK = ["--rounds", "5", "--max-rounds", "5", "--warmup", "1"]
 SMALL = {
-    "launch_floor": ["--graph-lengths", "1,16", "--outstanding-repeats", "1"],
+    "launch_floor": [
+        "--graph-lengths",
+        "1,16",
+        "--outstanding-repeats",
+        "1",
+        "--instantiate-rounds",
+        "5",
+    ],
     "gemm_host_cost": ["--shapes", "ba:96:5120:48,qkv:14336:5120:16", "--calls", "16"],
     "handoff": ["--chain", "32", "--kernel-us", "0,5", "--grids", "1,1x"],
 }
