@@ -45,7 +45,7 @@ def save_figure(name: str, draw: Draw, data: pd.DataFrame, out: str | Path) -> F
     png = b""
     for theme_name in THEMES:
         with theme(theme_name):
-            figure = draw()
+            figure = _laid_out(draw())
             write_atomically(folder / f"{name}.{theme_name}.svg", _render(figure, "svg"))
             image = _render(figure, "png")
             write_atomically(folder / f"{name}.{theme_name}.png", image)
@@ -79,9 +79,20 @@ def pipe_table(shown: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def _laid_out(figure: Figure) -> Figure:
+    """Place everything once; left to itself, the layout engine does it again for every file."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+    return figure
+
+
 def _render(figure: Figure, kind: str) -> bytes:
     # No date and no program version in the file: the same figure is the same bytes.
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
     stream = io.BytesIO()
-    figure.savefig(stream, format=kind, metadata=metadata)
+    if kind == "svg":
+        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    else:
+        fast = {"compress_level": 3}
+        figure.savefig(stream, format="png", metadata={"Software": None}, pil_kwargs=fast)
     return stream.getvalue()

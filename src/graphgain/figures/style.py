@@ -34,7 +34,7 @@ def theme(name: str) -> Iterator[None]:
         "figure.facecolor": "none",
         "figure.constrained_layout.use": True,
         "savefig.facecolor": "none",
-        "savefig.dpi": 160,
+        "savefig.dpi": 120,
         "axes.facecolor": "none",
         "axes.edgecolor": faint,
         "axes.labelcolor": ink,
