@@ -34,5 +34,14 @@ $(VENV)/.installed-test: $(VENV)/.installed requirements-test.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	touch $@
 
+# The pins follow pyproject.toml; `make requirements UPGRADE=--upgrade` moves them on.
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make requirements" $(BIN)/uv pip compile --quiet --universal \
+	--python-version 3.11 --no-annotate $(UPGRADE)
+
+requirements: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) pyproject.toml -o requirements.txt
+	$(COMPILE) --extra test -c requirements.txt pyproject.toml -o requirements-test.txt
+
 clean:
 	rm -rf build logs report/_site

@@ -390,3 +390,23 @@ def test_real_quarto_builds_the_same_pages_and_links(site: Path, tmp_path: Path)
         assert page(by_quarto).find(id=name) is not None
     for name in ("tables/gemm.csv", "results/gb300-published/ttft.json", "notebooks/ttft.ipynb"):
         assert (by_quarto / name).is_file()
+
+
+def test_when_no_rename_works_the_old_site_is_not_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "index.html").write_text("old")
+    rename = Path.rename
+
+    def only_away(self: Path, target: Path) -> Path:
+        if self == out:
+            return rename(self, target)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "rename", only_away)
+    with pytest.raises(SiteError, match="cannot be replaced"), replacing(out):
+        pass
+    kept = [path for path in tmp_path.rglob("index.html")]
+    assert [path.read_text() for path in kept] == ["old"]

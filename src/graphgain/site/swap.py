@@ -32,7 +32,8 @@ def replacing(out: Path) -> Iterator[Path]:
         _exchange(fresh, old, out)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    # Only now: if neither rename had worked, `old` would be the only copy of the site.
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(fresh: Path, old: Path, out: Path) -> None:
