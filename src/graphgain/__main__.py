@@ -95,7 +95,7 @@ def _site(options: argparse.Namespace) -> None:
     config = load_config()
     machines = options.machines or select_machines(config, Path("results"))
     commit = options.commit or describe_commit(Path())
-    used = build_site(config.site, machines, options.build, options.out, commit)
+    used = build_site(config, machines, options.build, options.out, commit)
     print(f"built {options.out}/index.html with {used}")
 
 

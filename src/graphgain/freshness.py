@@ -25,6 +25,13 @@ class Freshness:
     state: State
     reasons: tuple[str, ...] = ()
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Which of schema, parameters and source changed."""
+        kinds = {"schema": "schema", "parameter": "parameters", "source": "source"}
+        first_words = {reason.partition(" ")[0] for reason in self.reasons}
+        return tuple(shown for kind, shown in kinds.items() if kind in first_words)
+
 
 def check_document(path: Path, overrides: Overrides | None = None) -> Freshness:
     """The state of a document that exists; `overrides` are the configured parameters.

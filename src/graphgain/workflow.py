@@ -13,9 +13,12 @@ from typing import Any
 import yaml
 
 from graphgain.config import Config, check_config, select_machines
+from graphgain.experiments import EXPERIMENTS
 from graphgain.measuring.plan import Plan, make_plan
+from graphgain.measuring.provenance import experiment_sources
 from graphgain.notebooks import Notebook, list_notebooks
 from graphgain.site.commit import describe_commit
+from graphgain.site.listings import read_listings
 from graphgain.sources import imported_modules
 
 RESULTS = Path("results")
@@ -103,6 +106,16 @@ class Project:
             for path in Path("report").rglob("*")
             if path.is_file() and not {"_site", ".quarto"} & set(path.parts)
         )
+
+    def measuring_sources(self) -> list[str]:
+        """The code that measures: the site quotes it, and says which documents it has outdated."""
+        listed = {str(listing.file) for listing in read_listings()}
+        hashed = {
+            os.path.relpath(path)
+            for experiment in EXPERIMENTS.values()
+            for path in experiment_sources(experiment)
+        }
+        return sorted(listed | hashed)
 
     def kept_documents(self) -> list[str]:
         """Every document of the machines shown, for the downloads of the site."""

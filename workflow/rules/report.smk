@@ -17,6 +17,7 @@ rule site:
         machines=PROJECT.machine_files(),
         prose=PROJECT.prose(),
         modules=modules_of(Path("src/graphgain/site/build.py")),
+        measuring=PROJECT.measuring_sources(),
     output:
         update("report/_site/index.html"),
     log:
@@ -26,6 +27,7 @@ rule site:
     params:
         commit=PROJECT.commit,
         machines=PROJECT.machines,
+        experiments=PROJECT.config.experiments,
     message:
         "Building the site in report/_site"
     shell:

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphgain.config import SiteConfig
+from graphgain.config import Config
 from graphgain.notebooks import list_notebooks
 from graphgain.site.render import render
 from graphgain.site.stage import Origin, stage
 
 
-def build_site(
-    config: SiteConfig, machines: Sequence[str], build: Path, out: Path, commit: str
-) -> str:
+def build_site(config: Config, machines: Sequence[str], build: Path, out: Path, commit: str) -> str:
     """Build the site of the checkout in the current folder at `out`; returns the renderer's name.
 
     The site that stood there is replaced only when the new one is complete and consistent.
@@ -24,7 +22,8 @@ def build_site(
         results=Path("results"),
         notebooks=list_notebooks(Path("notebooks")),
         machines=machines,
-        origin=Origin(commit, config.repository),
+        origin=Origin(commit, config.site.repository),
+        overrides=config.experiments,
         out=staged,
     )
-    return render(staged, out, config.renderer, Path("report"))
+    return render(staged, out, config.site.renderer, Path("report"))

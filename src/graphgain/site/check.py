@@ -172,13 +172,15 @@ def _read_page(path: Path) -> _BuiltPage:
     ids: list[str] = []
     links: list[str] = []
     silent: list[str] = []
-    for tag in BeautifulSoup(text, "html.parser").find_all(True):
+    soup = BeautifulSoup(text, "html.parser")
+    for tag in soup.find_all(True):
         if "id" in tag.attrs:
             ids.append(str(tag["id"]))
         links += [str(tag[name]) for name in ("href", "src") if name in tag.attrs]
         if tag.name == "img" and not str(tag.get("alt", "")).strip():
             silent.append(str(tag.get("src", "")))
-    return _BuiltPage(ids, links, silent, "{{<" in text or "{{&lt;" in text)
+    # In the source of the page, code in braces may end before a tag: `{{</span>` is no shortcode.
+    return _BuiltPage(ids, links, silent, "{{<" in soup.get_text() or "{{&lt;" in text)
 
 
 def _broken_target(link: str, page: Path, site: Path, pages: dict[Path, _BuiltPage]) -> str | None:

@@ -3,22 +3,39 @@
 from collections.abc import Mapping, Sequence
 
 from graphgain.figures.themes import THEMES
+from graphgain.freshness import Freshness
 from graphgain.notebooks import Notebook
 from graphgain.results.document import Document
 from graphgain.results.machine import Machine
 
 NOT_MEASURED = "not measured"
 
+States = Mapping[tuple[str, str], Freshness]
+"""The state of each document, by machine and experiment."""
 
-def provenance_links(notebook: Notebook, kept: Mapping[str, list[str]], commit: str) -> str:
-    """The links that stand below every exhibit of a notebook, after the one to its data."""
+
+def provenance_links(
+    notebook: Notebook, kept: Mapping[str, list[str]], commit: str, states: States
+) -> str:
+    """The links that stand below every exhibit of a notebook, after the one to its data.
+
+    A document that today's code or parameters would not measure so has a badge behind its link.
+    """
     documents = [
         f"[{experiment} · {machine}](results/{machine}/{experiment}.json)"
+        + _badge(states[machine, experiment])
         for experiment in notebook.documents
         for machine in kept[experiment]
     ]
     sources = ", ".join(documents) or "no result document yet"
     return f"{sources} — [notebook](notebooks/{notebook.name}.ipynb) — {commit}"
+
+
+def _badge(state: Freshness) -> str:
+    if state.state != "stale":
+        return ""
+    changed = f": {', '.join(state.changed)} changed" if state.changed else ""
+    return f" [stale{changed}]{{.badge .stale}}"
 
 
 def figure(name: str, said: Mapping[str, str], links: str) -> str:
@@ -43,7 +60,7 @@ def _exhibit(anchor: str, content: str, caption: str, data: str, links: str) -> 
     )
 
 
-def machine(described: Machine, documents: Sequence[Document]) -> str:
+def machine(described: Machine, documents: Sequence[Document], states: States) -> str:
     """The page of one machine: what it is, and what was measured there, when and by what."""
     lines = [_front_matter(described.label, _kind_sentence(described)), _origin(described), ""]
     lines += ["## What it is {#hardware}", "", *_table(("Property", "Value"), _hardware(described))]
@@ -52,8 +69,11 @@ def machine(described: Machine, documents: Sequence[Document]) -> str:
         lines += ["", "## What could not be read {#unavailable}", ""]
         lines += _table(("Field", "Reason"), rows)
     lines += ["", "## What there is to see {#documents}", ""]
-    rows_ = [_document_row(document) for document in documents]
-    lines += _table(("Document", "Kind", "From", "Code"), rows_)
+    rows_ = [
+        (*_document_row(document), _state(states[document.machine, document.experiment]))
+        for document in documents
+    ]
+    lines += _table(("Document", "Kind", "From", "Code", "State"), rows_)
     notes = [(document.experiment, note) for document in documents for note in document.notes]
     if notes:
         lines += ["", "## Notes kept with the documents {#notes}", ""]
@@ -163,6 +183,13 @@ def _document_row(document: Document) -> tuple[str, str, str, str]:
         " with changes" * bool(made.git_dirty)
     )
     return link, document.kind, f"{made.started_at:%Y-%m-%d %H:%M} UTC", commit
+
+
+def _state(state: Freshness) -> str:
+    """Fresh or stale and why; a published document is neither."""
+    if state.state == "published":
+        return "–"
+    return _badge(state).strip() + f" {'; '.join(state.reasons)}" if state.reasons else state.state
 
 
 def _front_matter(title: str, description: str) -> str:

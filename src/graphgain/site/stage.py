@@ -10,10 +10,12 @@ import yaml
 
 from graphgain.errors import SiteError
 from graphgain.facts import Fact, load_facts, nest, words
+from graphgain.freshness import Overrides, check_document
 from graphgain.notebooks import Notebook
 from graphgain.results import MODELS
 from graphgain.results.store import read_document, read_machine
 from graphgain.site import pages
+from graphgain.site.listings import listing_text, read_listings
 
 LICENCE = "MIT"
 
@@ -41,23 +43,34 @@ def stage(
     notebooks: Sequence[Notebook],
     machines: Sequence[str],
     origin: Origin,
+    overrides: Overrides,
     out: Path,
 ) -> None:
     """Lay out the site's sources below `out`, replacing what stood there.
 
-    `report` holds the prose and the look, `build` what the notebooks wrote. Raises SiteError for
-    an exhibit without caption or alternative text and for a caption without an exhibit.
+    `report` holds the prose and the look, `build` what the notebooks wrote; `overrides` are the
+    configured parameters, by which stale documents are told. Raises SiteError for an exhibit
+    without caption or alternative text, for a caption without an exhibit, and for a listing that
+    its source does not have.
     """
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(report, out, ignore=shutil.ignore_patterns("_site", ".*", "exhibits"))
+    kept_back = shutil.ignore_patterns("_site", ".*", "exhibits", "listings.yml")
+    shutil.copytree(report, out, ignore=kept_back)
     for folder in ("figures", "tables", "notebooks"):
         shutil.copytree(build / folder, out / folder)
     kept = _copy_results(results, machines, out / "results")
     facts = load_facts(build / "facts" / f"{notebook.name}.json" for notebook in notebooks)
     _write_variables(facts, origin, out / "_variables.yml")
+    states = {
+        (machine, experiment): check_document(results / machine / f"{experiment}.json", overrides)
+        for experiment, owners in kept.items()
+        for machine in owners
+    }
     for notebook in notebooks:
-        _write_exhibits(notebook, report / "exhibits", kept, origin, out / "_includes")
-    _write_pages(results, machines, kept, out)
+        links = pages.provenance_links(notebook, kept, origin.link(), states)
+        _write_exhibits(notebook, report / "exhibits", links, out / "_includes")
+    _write_listings(report / "listings.yml", out / "_includes" / "listings")
+    _write_pages(results, machines, kept, states, out)
 
 
 def _copy_results(results: Path, machines: Sequence[str], out: Path) -> dict[str, list[str]]:
@@ -78,16 +91,9 @@ def _write_variables(facts: Mapping[str, Fact], origin: Origin, path: Path) -> N
     path.write_text(yaml.safe_dump(tree, allow_unicode=True, sort_keys=True), encoding="utf-8")
 
 
-def _write_exhibits(
-    notebook: Notebook,
-    captions: Path,
-    kept: Mapping[str, list[str]],
-    origin: Origin,
-    out: Path,
-) -> None:
+def _write_exhibits(notebook: Notebook, captions: Path, links: str, out: Path) -> None:
     path = captions / f"{notebook.name}.yml"
     said = _read_captions(path, notebook)
-    links = pages.provenance_links(notebook, kept, origin.link())
     for folder in ("figures", "tables"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     for name in notebook.figures:
@@ -121,8 +127,19 @@ def _read_captions(path: Path, notebook: Notebook) -> dict[str, dict[str, dict[s
     return said
 
 
+def _write_listings(declared: Path, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    for listing in read_listings(declared):
+        text = listing_text(listing)
+        (out / f"{listing.name}.md").write_text(text, encoding="utf-8")
+
+
 def _write_pages(
-    results: Path, machines: Sequence[str], kept: Mapping[str, list[str]], out: Path
+    results: Path,
+    machines: Sequence[str],
+    kept: Mapping[str, list[str]],
+    states: pages.States,
+    out: Path,
 ) -> None:
     described = [read_machine(results / slug) for slug in machines]
     (out / "machines").mkdir()
@@ -132,7 +149,7 @@ def _write_pages(
             for experiment, owners in kept.items()
             if machine.slug in owners
         ]
-        text = pages.machine(machine, documents)
+        text = pages.machine(machine, documents, states)
         (out / "machines" / f"{machine.slug}.qmd").write_text(text, encoding="utf-8")
     (out / "machines" / "index.qmd").write_text(
         pages.machine_index(described, kept), encoding="utf-8"
