@@ -41,5 +41,5 @@ def quantity_with_interval(measured: Quantity, digits: int = 0, unit: str = "") 
     """A quantity with its interval in brackets where it has both: `1.63 [1.62–1.64] µs`."""
     if measured.median is None or measured.low is None or measured.high is None:
         return quantity(measured, digits, unit)
-    inside = span(measured.low, measured.high, digits)
-    return with_unit(f"{number(measured.median, digits)} [{inside}]", unit)
+    low, high = number(measured.low, digits), number(measured.high, digits)
+    return with_unit(f"{number(measured.median, digits)} [{low}–{high}]", unit)
