@@ -4,7 +4,7 @@
 #     title: What one cuBLAS call costs the host
 #     documents: [gemm_host_cost, launch_floor, decode_graph_gain, statements]
 #     figures: [gemm_host_cost]
-#     tables: [gemm_host_cost, gemm_split]
+#     tables: [gemm_host_cost, gemm_split, gemm_kernels]
 #   jupytext:
 #     notebook_metadata_filter: graphgain
 #     text_representation:
@@ -29,13 +29,14 @@ results = "results"
 out = "build"
 
 # %%
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from graphgain import text
 from graphgain.exhibits import save_figure, save_table
-from graphgain.facts import fact, machine_key, save_facts
+from graphgain.facts import fact, machine_key, save_facts, words
 from graphgain.figures import gemm_host_cost
 from graphgain.results.article import Statements
 from graphgain.results.forwards import DecodeGraphGain
@@ -43,12 +44,13 @@ from graphgain.results.launches import GemmHostCost, LaunchFloor
 from graphgain.results.quantity import Quantity
 from graphgain.results.store import load_documents, machine_labels
 from graphgain.statements import by_name, statement_fact
-from graphgain.tables import side_by_side
+from graphgain.tables import side_by_side, stacked
 
 PARTS = {
     "algorithm_choice": "choosing an algorithm for the shape",
     "driver_queries": "querying driver attributes",
     "library_code": "other code inside cuBLAS",
+    "remainder": "the rest: queries and other code",
     "launch": "the launch itself",
 }
 documents = load_documents(results, machines, GemmHostCost)
@@ -71,19 +73,21 @@ shapes = pd.DataFrame(
             "low_us": row.host_us.low,
             "high_us": row.host_us.high,
             "kernels": row.kernels_per_call,
+            "memsets": row.memsets_per_call or 0,
         }
         for name, document in documents.items()
         for row in document.rows
     ],
     columns=[
         *("machine", "gemm", "n", "k", "calls_per_step"),
-        *("host_us", "low_us", "high_us", "kernels"),
+        *("host_us", "low_us", "high_us", "kernels", "memsets"),
     ],
 ).astype({"low_us": float, "high_us": float})
 shapes
 
 # %% [markdown]
-# The four parts of a call that issues one kernel, where they are known.
+# The parts of a call that issues one kernel, where they are known: as published, or measured as
+# differences between calls that share all but one part.
 
 # %%
 split = pd.DataFrame(
@@ -96,7 +100,7 @@ split = pd.DataFrame(
             + text.quantity_with_interval(part.host_us, 1, "µs"),
         }
         for name, document in documents.items()
-        for part in document.split
+        for part in sorted(document.split, key=lambda part: list(PARTS).index(part.part))
     ],
     columns=["machine", "part", "host_us", "text"],
 )
@@ -149,7 +153,8 @@ cells = pd.DataFrame(
             "calls per step": uses[row.gemm],
             "machine": labels[name],
             "text": text.quantity_with_interval(row.host_us, 2, "µs")
-            + f" · {row.kernels_per_call} kernel{'s' if row.kernels_per_call > 1 else ''}",
+            + f" · {row.kernels_per_call} kernel{'s' if row.kernels_per_call > 1 else ''}"
+            + (" + memset" if row.memsets_per_call else ""),
         }
         for name, document in documents.items()
         for row in document.rows
@@ -163,11 +168,59 @@ save_table(
 )
 
 # %%
-parts = split.assign(part=split["part"].map(PARTS)).rename(columns={"part": "part of the call"})
+in_order = split.sort_values("part", key=lambda part: part.map(list(PARTS).index))
+parts = in_order.assign(part=in_order["part"].map(PARTS)).rename(
+    columns={"part": "part of the call"}
+)
 save_table(
     "gemm_split",
     split.drop(columns="text"),
     side_by_side(parts, ["part of the call"], shown_machines),
+    out,
+)
+
+# %% [markdown]
+# Which kernels a call issues, and which of them with PDL, was counted where the call was captured
+# into a graph: an edge to a kernel launched with PDL is a programmatic one. Two calls are captured
+# and the second is read, so that the edge into its first kernel shows as well.
+
+# %%
+SHORT = re.compile(r"_ZN8cublasLt\d+(splitKreduce_kernel)\w+")
+captured = pd.DataFrame(
+    [
+        {
+            "machine": labels[name],
+            "gemm": row.gemm,
+            "kernel": kernel.name,
+            "grid": "×".join(map(str, kernel.grid)),
+            "block": "×".join(map(str, kernel.block)),
+            "shared_bytes": kernel.shared_bytes,
+            "first": kernel is row.kernels[0],
+            "pdl": kernel.pdl,
+        }
+        for name, document in documents.items()
+        for row in document.rows
+        for kernel in row.kernels or []
+    ],
+    columns=["machine", "gemm", "kernel", "grid", "block", "shared_bytes", "first", "pdl"],
+)
+listed = pd.DataFrame(
+    [
+        [
+            row.machine,
+            f"`{row.gemm}`".replace(" / ", "` / `") if row.first else "",
+            "`" + SHORT.sub(r"cublasLt::\1", row.kernel) + "`",
+            row.grid,
+            "yes" if row.pdl else "no",
+        ]
+        for row in captured.itertuples()
+    ],
+    columns=["machine", "GEMM", "kernel", "blocks", "with PDL"],
+)
+save_table(
+    "gemm_kernels",
+    captured,
+    stacked(listed, ["GEMM", "kernel", "blocks", "with PDL"], shown_machines),
     out,
 )
 
@@ -202,7 +255,11 @@ for name, document in documents.items():
             extent = Quantity(low=min(chosen), high=max(chosen), interval="printed range")
             facts.append(fact(f"{key}.{kind}_us", extent, "µs", 2))
     if name in empty:
+        single = [row.host_us.value / empty[name].value for row in own if row.kernels_per_call == 1]
         facts.append(fact(f"{key}.empty_us", empty[name], "µs", 2))
+        if single:
+            extent = Quantity(low=min(single), high=max(single), interval="printed range")
+            facts.append(fact(f"{key}.one_kernel_launches", extent, "", 1))
     facts += [fact(f"{key}.{part.part}_us", part.host_us, "µs", 1) for part in document.split]
     if document.split:
         split_us = sum(part.host_us.value for part in document.split)
@@ -223,6 +280,40 @@ for name, document in documents.items():
             ),
             fact(f"{key}.gemm_percent", 100 * total_us / host_us, "%"),
         ]
+
+# %% [markdown]
+# What was counted in the captured calls, and by which cuBLAS.
+
+
+# %%
+def cublas_version(number: str) -> str:
+    """cuBLAS's version as a word: `cublasGetVersion` gives 10000 major + 100 minor + patch."""
+    major, rest = divmod(int(number), 10000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+for name, document in documents.items():
+    key = f"gemm_host_cost.{machine_key(name)}"
+    counted = [row for row in document.rows if row.kernels]
+    if counted:
+        after = [kernel for row in counted for kernel in row.kernels[1:]]
+        choices = [row.algorithm_choice_us.value for row in counted if row.algorithm_choice_us]
+        split_k = [row.gemm for row in counted if row.kernels_per_call > 1]
+        facts += [
+            fact(f"{key}.shapes", len(counted)),
+            fact(f"{key}.first_kernels_pdl", sum(row.kernels[0].pdl for row in counted)),
+            fact(f"{key}.later_kernels", len(after)),
+            fact(f"{key}.later_kernels_pdl", sum(kernel.pdl for kernel in after)),
+            fact(f"{key}.memset_shapes", sum(bool(row.memsets_per_call) for row in counted)),
+            fact(f"{key}.split_shapes", len(split_k)),
+            words(f"{key}.split_names", " and ".join(f"`{gemm}`" for gemm in split_k)),
+        ]
+        if choices:
+            extent = Quantity(low=min(choices), high=max(choices), interval="printed range")
+            facts.append(fact(f"{key}.choices_us", extent, "µs", 2))
+    version = document.provenance.versions.get("cublas") if document.provenance else None
+    if version:
+        facts.append(words(f"{key}.cublas", cublas_version(version)))
 
 # %% [markdown]
 # Rounded numbers of the article's own text, as it states them.

@@ -14,15 +14,17 @@ PART_COLORS = {
     "algorithm_choice": ORANGE,
     "driver_queries": PURPLE,
     "library_code": GREY,
+    "remainder": GREY,
     "launch": BLUE,
 }
 PART_LABELS = {
     "algorithm_choice": "algorithm\nchoice",
     "driver_queries": "driver queries",
     "library_code": "other code\nin cuBLAS",
+    "remainder": "the rest:\nqueries and other code",
     "launch": "the launch\nitself",
 }
-NARROW_US = 0.6  # a part below this has no room for its name above it
+NARROW = 0.13  # a part of less than this share of the axis has no room for its name above it
 
 
 def draw(
@@ -30,8 +32,9 @@ def draw(
 ) -> Figure:
     """One panel of shapes a machine, below it the split of a one-kernel call where it is known.
 
-    `shapes` has the columns machine, gemm, n, k, host_us, low_us, high_us, kernels; `split` has
-    machine, part, host_us. `empty_us` gives the host time of an empty launch by machine.
+    `shapes` has the columns machine, gemm, n, k, host_us, low_us, high_us, kernels and memsets
+    (of a call); `split` has machine, part, host_us. `empty_us` gives the host time of an empty
+    launch by machine.
     """
     if shapes.empty:
         return draw_absent(machines)
@@ -41,29 +44,29 @@ def draw(
         own = split[split["machine"] == machine]
         if not own.empty:
             panels.append((machine, own, True))
-    heights = [1.5 if is_split else 0.55 + 0.34 * len(rows) for _, rows, is_split in panels]
+    heights = [1.7 if is_split else 0.75 + 0.34 * len(rows) for _, rows, is_split in panels]
     figure = Figure(figsize=(7.6, 0.5 + sum(heights)))
-    stack = figure.subplots(
-        len(panels), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": heights}
-    )[:, 0]
-    for axes, (machine, rows, is_split) in zip(stack, panels, strict=True):
+    stack = figure.subplots(len(panels), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    room = 1.55 if shapes["memsets"].any() else 1.24
+    longest_us = shapes[["host_us", "high_us"]].max().max()
+    for axes, (machine, rows, is_split) in zip(stack[:, 0], panels, strict=True):
         if is_split:
             _draw_split(axes, rows)
             axes.set_title(f"{machine}: what a one-kernel call is made of")
         else:
             _draw_shapes(axes, rows, empty_us.get(machine))
+            axes.set_xlim(0, room * longest_us)
             axes.set_title(f"{machine}: one cuBLAS call, by shape n × k")
         axes.grid(axis="y", visible=False)
         axes.tick_params(axis="y", length=0, labelsize=10)
-    stack[-1].set_xlabel("host time per call (µs)")
-    stack[-1].set_xlim(0, 1.24 * shapes[["host_us", "high_us"]].max().max())
+    stack[-1, 0].set_xlabel("host time per call (µs)")
     note_absent(figure, shapes["machine"], machines)
     return figure
 
 
 def _draw_shapes(axes: Axes, rows: pd.DataFrame, empty_us: float | None) -> None:
     for place, row in enumerate(rows.to_dict("records")):
-        kernels = row["kernels"]
+        kernels, memsets = row["kernels"], row["memsets"]
         color = KERNEL_COLORS.get(kernels, GREEN)
         axes.barh(place, row["host_us"], 0.76, color=color, linewidth=0)
         if row["low_us"] < row["high_us"]:
@@ -77,7 +80,7 @@ def _draw_shapes(axes: Axes, rows: pd.DataFrame, empty_us: float | None) -> None
             weight="bold",
         )
         axes.annotate(
-            "1 kernel" if kernels == 1 else f"{kernels} kernels",
+            f"{kernels} kernel{'s' * (kernels > 1)}{' + memset' * (memsets > 0)}",
             (1, 0.5),
             xycoords=value,
             xytext=(5, 0),
@@ -100,19 +103,20 @@ def _draw_shapes(axes: Axes, rows: pd.DataFrame, empty_us: float | None) -> None
 
 
 def _draw_split(axes: Axes, rows: pd.DataFrame) -> None:
-    start = 0.0
+    whole = float(rows["host_us"].sum())
+    start, limit = 0.0, 1.3 * whole
     for row in rows.to_dict("records"):
         width, name = row["host_us"], PART_LABELS[row["part"]]
         axes.barh(0, width, 0.5, left=start, color=PART_COLORS[row["part"]], linewidth=0)
         if start:
             axes.vlines(start, -0.25, 0.25, color=ink(), linewidth=0.8)
-        narrow = width < NARROW_US
+        narrow = width < NARROW * limit
         axes.annotate(
-            f"{width:.1f} {name}" if narrow else f"{width:.1f}\n{name}",
-            (start + (width / 2 if narrow else 0), 0.25 if narrow else -0.25),
-            xytext=(0 if narrow else 1, -4 if narrow else 4),
+            f"{width:.1f} {' '.join(name.split())}" if narrow else f"{width:.1f}\n{name}",
+            (start, 0.25 if narrow else -0.25),
+            xytext=(1, -4 if narrow else 4),
             textcoords="offset points",
-            ha="center" if narrow else "left",
+            ha="left",
             va="top" if narrow else "bottom",
             fontsize=9.5,
         )
@@ -127,3 +131,4 @@ def _draw_split(axes: Axes, rows: pd.DataFrame) -> None:
     )
     axes.set_yticks([0], ["its parts"])
     axes.set_ylim(0.7, -1.35)
+    axes.set_xlim(0, limit)
