@@ -48,7 +48,8 @@ from graphgain.tables import side_by_side
 FFI = {
     "cpp_loop": "C++ loop",
     "python_tvm_ffi": "Python, tvm-ffi,\nno tensors",
-    "python_tvm_ffi_tensors": "Python, tvm-ffi,\ntensors",
+    "python_tvm_ffi_tensors": "Python, tvm-ffi,\ntwo of its tensors",
+    "python_tvm_ffi_torch_tensors": "Python, tvm-ffi,\ntwo torch tensors",
     "graph": "one kernel of a\n512-kernel graph",
 }
 ADDS = {
@@ -160,8 +161,10 @@ cells = pd.DataFrame(
             if row.host_us.interval == "printed repeats"
             else text.quantity_with_interval(row.host_us, 3, "µs"),
         }
+        for path in FFI
         for name, document in listings.items()
         for row in document.rows
+        if row.path == path
     ]
 )
 bare = [
@@ -222,10 +225,14 @@ for name, document in listings.items():
     if {"python_tvm_ffi", "cpp_loop"} <= set(cost):
         extra = cost["python_tvm_ffi"].value - cost["cpp_loop"].value
         facts.append(fact(f"{key}.ffi_extra_us", extra, "µs", 2))
+        facts.append(fact(f"{key}.ffi_extra_percent", 100 * extra / cost["cpp_loop"].value, "%"))
+    if {"python_tvm_ffi", "python_tvm_ffi_torch_tensors"} <= set(cost):
+        extra = cost["python_tvm_ffi_torch_tensors"].value - cost["python_tvm_ffi"].value
+        facts.append(fact(f"{key}.torch_tensors_extra_us", extra, "µs", 2))
     if document.tensor_arguments_extra_us:
         extra_us = document.tensor_arguments_extra_us
         facts += [
-            fact(f"{key}.tensors_extra_us", extra_us, "µs", 1),
+            fact(f"{key}.tensors_extra_us", extra_us, "µs", 1 if extra_us.approximate else 2),
             fact(f"{key}.with_tensors_us", cost["python_tvm_ffi"].value + extra_us.value, "µs", 2),
         ]
 for name, document in paths.items():
