@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graphgain.__main__ import main
 from graphgain.errors import MeasureError, MissingToolError
 from graphgain.experiments import EXPERIMENTS
 from graphgain.measuring.native import (
@@ -266,3 +267,17 @@ def test_options_exist_in_the_programs() -> None:
 def test_the_printed_document_survives_json(stage: Stage) -> None:
     text = json.dumps(launch_floor_output())
     assert read_output(json.loads(text), "launch_floor").series[0].samples == (3.0, 3.25, 3.5)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_build_command_compiles_an_experiments_programs_and_keeps_them(
+    name: str, stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["build", name, "--arch", "sm_90", "--build", str(stage.folder / "build")]
+    assert main(command) == 0
+    made = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    expected = [program for program in EXPERIMENTS[name].native if "/" not in program]
+    assert [path.name.rpartition("-")[0] for path in made] == expected
+    times = [path.stat().st_mtime_ns for path in made]
+    assert main(command) == 0
+    assert [path.stat().st_mtime_ns for path in made] == times

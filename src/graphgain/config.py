@@ -23,6 +23,7 @@ class MachineConfig(Section):
 
     slug: Slug | None = None
     label: str | None = None
+    arch: Annotated[str, Field(pattern=r"^(native|sm_\d+[af]?)$")] = "native"
 
 
 class SiteConfig(Section):

@@ -49,6 +49,12 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     )
     measure.set_defaults(command=_measure)
 
+    build = commands.add_parser("build", help="compile the native programs of an experiment")
+    build.add_argument("experiment", metavar="EXPERIMENT")
+    build.add_argument("--build", type=Path, help="where native programs are built")
+    build.add_argument("--arch", default="native", help="nvcc's -arch (default: native)")
+    build.set_defaults(command=_build)
+
     machine = commands.add_parser("machine", help="print what this machine is; --out writes it")
     _machine_options(machine)
     machine.set_defaults(command=_machine)
@@ -95,6 +101,15 @@ def _measure(options: argparse.Namespace) -> None:
         allow_busy=options.allow_busy,
         allow_other_gpu=options.allow_other_gpu,
     )
+
+
+def _build(options: argparse.Namespace) -> None:
+    from graphgain.experiments import find_experiment
+    from graphgain.measuring.native import SOURCES, build_program
+    from graphgain.measuring.run import BUILD
+
+    for name in find_experiment(options.experiment).programs:
+        print(build_program(SOURCES / f"{name}.cu", options.build or BUILD, options.arch))
 
 
 def _machine(options: argparse.Namespace) -> None:
