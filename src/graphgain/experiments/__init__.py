@@ -191,6 +191,26 @@ EXPERIMENTS: dict[str, Experiment] = {
             parameters={"launches": 512, "rounds": 180, "warmup": 20, "process_runs": 3},
         ),
         Experiment(
+            name="launch_paths",
+            title="Host cost of a kernel by the way in which Python launches it",
+            module="graphgain.experiments.launch_paths",
+            native=("paths/loop", "paths/cubin", "paths/tvm_ffi_add", "paths/torch_add"),
+            tools=("nvcc",),
+            packages={"torch": "torch"},
+            parameters={
+                "launches": 512,
+                "rounds": 180,
+                "warmup": 20,
+                "process_runs": 3,
+                "paths": [
+                    *("cpp_loop", "tvm_ffi", "jit_cached", "jit_torch_op", "jit_custom_op"),
+                    *("aot_torch_library", "torch_add_out", "triton_jit", "triton_jit_pdl"),
+                    *("cute_dsl", "cupy_raw", "numba_cuda", "cuda_core", "cuda_bindings"),
+                    "cuda_graph",
+                ],
+            },
+        ),
+        Experiment(
             name="gil",
             title="Launch intervals of a thread that keeps releasing the GIL",
             module="graphgain.experiments.gil",

@@ -139,7 +139,8 @@ class FfiLaunch(Document):
 class LaunchPathRow(Strict):
     """Host cost of one elementwise add through one way of integrating a kernel into Python.
 
-    `call_chain` is null where the source names a way without its steps.
+    `call_chain` is null where the source names a way without its steps. A measured row has either
+    `host_us` or, in `skipped`, why not; `version` names the packages that it goes through.
     """
 
     path: str
@@ -152,6 +153,34 @@ class LaunchPathRow(Strict):
     version: str | None = None
 
 
+LaunchStageName = Literal[
+    "call",  # entering and leaving C without arguments
+    "arguments",  # converting and checking three tensors
+    "launch",  # the runtime's launch, and finding the stream
+    "python_wrapper",  # a Python function that looks its compiled module up
+    "dispatcher",  # torch's dispatcher, into Python code again
+    "custom_op",  # what torch.library.custom_op adds to Library.impl
+]
+
+
+class LaunchStage(Strict):
+    """What one stage of a path costs: the paired difference between two calls, with and without it.
+
+    The stages of a path add up to it.
+    """
+
+    path: str
+    stage: LaunchStageName
+    host_us: Quantity
+
+
+class LaunchVariant(Strict):
+    """Host cost of a call with stages left out, which the stages are computed from."""
+
+    variant: str
+    host_us: Quantity
+
+
 class LaunchPaths(Document):
     """`launch_paths`: how Python code reaches a kernel, and what each way costs.
 
@@ -161,6 +190,8 @@ class LaunchPaths(Document):
     experiment: Literal["launch_paths"]
     parameters: RoundParameters | None
     rows: Annotated[list[LaunchPathRow], Field(min_length=1)]
+    stages: list[LaunchStage] = []
+    variants: list[LaunchVariant] = []
 
 
 class HandoffParameters(Strict):
@@ -176,7 +207,7 @@ class HandoffParameters(Strict):
 class HandoffRow(Strict):
     """One configuration, end to end per kernel; `bare_us` is the kernel's own duration.
 
-    `saved_us` is eager − graph as a paired difference; the two `_issue_us` are host time per kernel.
+    `saved_us` is eager − graph as a paired difference; the two `_issue_us` are host time a kernel.
     """
 
     pdl: bool
