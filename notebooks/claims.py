@@ -2,8 +2,8 @@
 # jupyter:
 #   graphgain:
 #     title: The article's claims, computed again
-#     documents: [statements, decode_graph_gain, prefill_graph_gain, gemm_host_cost, ffi_launch,
-#       launch_paths, ttft, ttft_breakdown]
+#     documents: [statements, launch_floor, decode_graph_gain, handoff, prefill_graph_gain,
+#       gemm_host_cost, ffi_launch, launch_paths, gil, ttft, ttft_breakdown]
 #     figures: []
 #     tables: [claims]
 #   jupytext:
@@ -39,19 +39,23 @@ from graphgain.exhibits import save_table
 from graphgain.facts import fact, machine_key, save_facts, words
 from graphgain.results.article import Statements
 from graphgain.results.forwards import DecodeGraphGain, PrefillGraphGain
-from graphgain.results.launches import FfiLaunch, GemmHostCost, LaunchPaths
+from graphgain.results.launches import FfiLaunch, GemmHostCost, Handoff, LaunchFloor, LaunchPaths
 from graphgain.results.serving import Ttft, TtftBreakdown
-from graphgain.results.store import load_documents, machine_labels
+from graphgain.results.store import load_documents, machine_labels, read_machine
+from graphgain.results.threads import Gil
 from graphgain.statements import by_name, printed_fact
 from graphgain.tables import NOT_MEASURED
 
 MODELS = (
     Statements,
+    LaunchFloor,
     DecodeGraphGain,
+    Handoff,
     PrefillGraphGain,
     GemmHostCost,
     FfiLaunch,
     LaunchPaths,
+    Gil,
     Ttft,
     TtftBreakdown,
 )
@@ -65,11 +69,17 @@ stating = {name: document for name, document in stating.items() if document}
 
 # %% [markdown]
 # The claims are those of the machine whose numbers were published with the article's statements.
-# Its own data decide on agreement, within the precision in which the article prints. Any other
-# machine that has one of the documents gets a column with what the same computation gives there;
-# its hardware differs, so there is no verdict on it.
+# Its own data decide on agreement, within the precision in which the article prints. A machine that
+# was measured gets a column. What the same computation gives there stands without a verdict, as
+# other hardware gives other numbers; only where a claim has a test for other machines is it judged.
 
 # %%
+measured = [
+    name
+    for name in machines
+    if name not in stating and read_machine(Path(results) / name).kind == "measured"
+]
+judged = {name: [] for name in measured}
 rows = []
 for slug, document in stating.items():
     printed = by_name(document)
@@ -82,10 +92,14 @@ for slug, document in stating.items():
             "computed again": finding.text if finding else "—",
             "verdict": verdict(finding),
         }
-        for other in machines:
-            if other not in stating:
-                measured = claim.recompute(evidence[other])
-                row[labels[other]] = measured.text if measured else NOT_MEASURED
+        for other in measured:
+            test = claim.elsewhere and claim.elsewhere(evidence[slug], evidence[other])
+            found = claim.recompute(evidence[other])
+            if test:
+                judged[other].append(verdict(test))
+                row[labels[other]] = f"**{verdict(test)}**: {test.text}"
+            else:
+                row[labels[other]] = found.text if found else NOT_MEASURED
         rows.append(row)
 columns = ["claim", "printed", "computed again", "verdict"]
 claims = pd.DataFrame(rows, columns=None if rows else columns)
@@ -108,6 +122,12 @@ if rows:
         fact("claims.agree_count", counts["agrees"]),
         fact("claims.differ_count", counts["differs"]),
         fact("claims.not_checkable_count", counts["not checkable"]),
+    ]
+for name, verdicts in judged.items():
+    facts += [
+        fact(f"claims.{machine_key(name)}.judged_count", len(verdicts)),
+        fact(f"claims.{machine_key(name)}.agree_count", verdicts.count("agrees")),
+        fact(f"claims.{machine_key(name)}.differ_count", verdicts.count("differs")),
     ]
 for slug, document in stating.items():
     facts += [

@@ -4,6 +4,9 @@ A claim names the statements that the article prints for it. `recompute` looks a
 documents and says what they give; None where they cannot tell. `agrees` is the judgement on that
 machine's own numbers: for a printed number, whether it is the same within the precision in which it
 and its sources are printed; for a comparison, whether it holds.
+
+Some claims can be tested on another machine, too. `elsewhere` does that by a rule of its own, as a
+number that was printed for one machine need not come out on another.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,8 +17,9 @@ from graphgain import text
 from graphgain.results.article import Statement, Statements
 from graphgain.results.document import Document
 from graphgain.results.forwards import DecodeGraphGain, PrefillGraphGain
-from graphgain.results.launches import FfiLaunch, GemmHostCost, LaunchPaths
+from graphgain.results.launches import FfiLaunch, GemmHostCost, Handoff, LaunchFloor, LaunchPaths
 from graphgain.results.serving import Ttft, TtftBreakdown
+from graphgain.results.threads import Gil
 
 Verdict = Literal["agrees", "differs", "not checkable"]
 D = TypeVar("D", bound=Document)
@@ -50,6 +54,8 @@ class Finding:
 
 
 Recompute = Callable[[Evidence], Finding | None]
+Elsewhere = Callable[[Evidence, Evidence], Finding | None]
+"""From the article's evidence and that of another machine."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Claim:
     text: str
     said: tuple[str, ...]
     recompute: Recompute
+    elsewhere: Elsewhere | None = None
 
 
 def verdict(finding: Finding | None) -> Verdict:
@@ -112,6 +119,24 @@ def _printed_alike(first: str, second: str) -> Recompute:
         return Finding(f"{one.printed} and {two.printed} in two places", alike)
 
     return recompute
+
+
+def _launch_floor(evidence: Evidence) -> Finding | None:
+    document = evidence.get(LaunchFloor)
+    cost = {
+        row.path: row.host_us.value
+        for row in (document.rows if document else [])
+        if row.launches == 512 and row.arguments == 0 and not row.past_queue
+    }
+    if not {"driver", "runtime", "graph"} <= set(cost):
+        return None
+    calls = sorted((cost["driver"], cost["runtime"]))
+    times = calls[0] / cost["graph"]
+    # "Microseconds": one digit before the point. "Hundreds of times": at least one hundred.
+    return Finding(
+        f"{_us_span(*calls, 2)}; in a graph {times:,.0f} times less",
+        calls[1] < 10 and times >= 100,
+    )
 
 
 def _issue_per_kernel(evidence: Evidence) -> Finding | None:
@@ -191,6 +216,19 @@ def _gemm_second_kernel(evidence: Evidence) -> Finding | None:
     )
 
 
+def _gemm_pdl(_: Evidence, other: Evidence) -> Finding | None:
+    document = other.get(GemmHostCost)
+    calls = [row.kernels for row in document.rows if row.kernels] if document else []
+    if not calls:
+        return None
+    first = [kernels[0].pdl for kernels in calls]
+    later = [kernel.pdl for kernels in calls for kernel in kernels[1:]]
+    return Finding(
+        f"{sum(first)} of {len(first)} calls' first kernels, {sum(later)} of {len(later)} others",
+        all(first) and all(later),
+    )
+
+
 def _gemm_kernels(evidence: Evidence) -> Finding | None:
     document, step = evidence.get(GemmHostCost), evidence.get(DecodeGraphGain)
     if document is None or step is None:
@@ -222,6 +260,26 @@ def _handoff_each(evidence: Evidence) -> Finding | None:
     each_us = document.saved_us.value / document.launches
     said = evidence.said("tldr_handoff_saved_us")
     return Finding(f"{_us(each_us, 2)} a kernel on average", said is None or same(said, each_us))
+
+
+def _handoff_measured(article: Evidence, other: Evidence) -> Finding | None:
+    document, said = other.get(Handoff), article.said("tldr_handoff_saved_us")
+    if document is None or said is None or said.quantity.low is None or said.quantity.high is None:
+        return None
+    # A kernel of length zero has no work that its successor could be brought up behind.
+    saved = {
+        pdl: [row.saved_us.value for row in document.rows if row.pdl == pdl and row.kernel_us]
+        for pdl in (True, False)
+    }
+    if not saved[True] or not saved[False]:
+        return None
+    every = saved[True] + saved[False]
+    # Many kernels against those of one step: the step's range has to lie within theirs.
+    return Finding(
+        f"{_us_span(min(saved[True]), max(saved[True]), 2)} with PDL, "
+        f"{_us_span(min(saved[False]), max(saved[False]), 2)} without",
+        0 < min(every) <= said.quantity.low and said.quantity.high <= max(every),
+    )
 
 
 def _handoff_sum(evidence: Evidence) -> Finding | None:
@@ -295,6 +353,41 @@ def _host_ahead_in_prefill(evidence: Evidence) -> Finding | None:
     )
 
 
+def _waiting(evidence: Evidence) -> list[float]:
+    """Launches that still wait when the host is done, by prefill, most first."""
+    document = evidence.get(PrefillGraphGain)
+    if document is None:
+        return []
+    return sorted(
+        (
+            document.calls_per_forward * (1 - row.host_issue_ms.value / row.eager_ms.value)
+            for row in document.rows
+        ),
+        reverse=True,
+    )
+
+
+def _queue_ceiling(evidence: Evidence) -> Finding | None:
+    waiting = _waiting(evidence)
+    if len(waiting) < 2:
+        return None
+    most, next_most = waiting[:2]
+    return Finding(
+        f"{most:,.0f} and {next_most:,.0f} launches wait at the end of two prefills",
+        next_most > 0.99 * most,
+    )
+
+
+def _queue_depth(article: Evidence, other: Evidence) -> Finding | None:
+    document, waiting = other.get(LaunchFloor), _waiting(article)
+    if document is None or document.outstanding_launches is None or not waiting:
+        return None
+    depth = document.outstanding_launches.value
+    return Finding(
+        f"{depth:,.0f} launches return before one blocks", abs(depth / waiting[0] - 1) < 0.1
+    )
+
+
 def _ffi_extra(evidence: Evidence) -> Finding | None:
     document = evidence.get(FfiLaunch)
     cost = {row.path: row.host_us.value for row in document.rows} if document else {}
@@ -334,6 +427,18 @@ def _worst_path(evidence: Evidence) -> Finding | None:
     return Finding(
         f"{text.with_unit(text.span(ends[0], ends[1], 2), 'ms')}{slower}",
         said is None or same(said, sum(ends) / 2),
+    )
+
+
+def _gil_cut_in(_: Evidence, other: Evidence) -> Finding | None:
+    document = other.get(Gil)
+    rows = [row for row in document.rows if row.background_threads == 1] if document else []
+    if document is None or not rows:
+        return None
+    ends = min(row.p90_us for row in rows) / 1000, max(row.p90_us for row in rows) / 1000
+    return Finding(
+        f"beside one computing thread p90 is {text.with_unit(text.span(*ends, 2), 'ms')}",
+        ends[0] >= document.parameters.switch_interval_ms,
     )
 
 
@@ -482,6 +587,13 @@ CLAIMS = (
         _gemm_kernels,
     ),
     Claim(
+        "launch_floor",
+        "Launching an empty kernel takes the host microseconds, in a graph hundreds of times less",
+        (),
+        _launch_floor,
+        lambda _, other: _launch_floor(other),
+    ),
+    Claim(
         "issue_per_kernel",
         "Host time for one kernel of the decode step",
         ("decode_host_per_kernel_us",),
@@ -517,6 +629,13 @@ CLAIMS = (
         _gemm_second_kernel,
     ),
     Claim(
+        "gemm_pdl",
+        "cuBLAS launches its kernels with PDL by default",
+        (),
+        _unknown,
+        _gemm_pdl,
+    ),
+    Claim(
         "graph_saves",
         "What the graph saves in a decode step",
         ("bubble_saved_us",),
@@ -527,6 +646,7 @@ CLAIMS = (
         "What the graph saves in one hand-over between kernels",
         ("tldr_handoff_saved_us",),
         _handoff_each,
+        _handoff_measured,
     ),
     Claim(
         "handoff_sum",
@@ -561,6 +681,13 @@ CLAIMS = (
         _host_ahead_in_prefill,
     ),
     Claim(
+        "queue_depth",
+        "Launches wait in a queue of about a thousand (our reading of the prefills)",
+        (),
+        _queue_ceiling,
+        _queue_depth,
+    ),
+    Claim(
         "ffi_extra",
         "What tvm-ffi adds to a launch from C++",
         ("ffi_extra_us",),
@@ -589,6 +716,7 @@ CLAIMS = (
         "A thread that often releases the GIL is cut in on",
         ("gil_wait_ms",),
         _unknown,
+        _gil_cut_in,
     ),
     Claim(
         "kern_first",
