@@ -35,3 +35,7 @@ class SiteError(GraphgainError):
 
 class PublishError(GraphgainError):
     """The built site could not be published; nothing was changed at the destination."""
+
+
+class TraceError(GraphgainError):
+    """A trace cannot be read, or lacks what counting its cached tokens needs."""

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from graphgain.results.document import Document
 from graphgain.results.quantity import Finite, Quantity, Strict
+from graphgain.traces.rules import FirstRequests, LastBlock, Outputs, Seen, Subagents
 
 Tokens = Annotated[int, Field(ge=0)]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
@@ -75,25 +76,103 @@ class TokenPercentile(Strict):
 
 
 class TokenShare(Strict):
-    """Share of requests with at most `tokens` to prefill."""
+    """Share of requests with at most `tokens` to prefill.
+
+    `prefill_percent` is the share of all tokens to prefill that those requests have.
+    """
 
     tokens: Tokens
     percent: Percent
+    prefill_percent: Percent | None = None
+
+
+class CountingRules(Strict):
+    """What counted as cached; graphgain.traces.rules explains every value."""
+
+    seen: Seen
+    subagents: Subagents
+    outputs: Outputs
+    last_block: LastBlock
+    first_requests: FirstRequests
+
+
+class TraceFile(Strict):
+    """One file that was counted; the hash is of its bytes as they lie, packed or not."""
+
+    name: str
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size_bytes: Tokens
 
 
 class WorkloadParameters(Strict):
-    """Which trace, and its block size."""
+    """Which trace, and its block size; for a counted one, how it was counted.
+
+    `subagent_clock` says what the times of subagents count from, and whether that was given or
+    found in the data.
+    """
 
     dataset: str
     dataset_url: str
     block_tokens: Annotated[int, Field(ge=1)]
+    licence: str | None = None
+    formats: list[str] | None = None
+    files: list[TraceFile] | None = None
+    rules: CountingRules | None = None
+    subagent_clock: str | None = None
+
+
+class WorkloadTotals(Strict):
+    """Sums over the requests counted."""
+
+    conversations: Tokens
+    requests: Tokens
+    subagent_requests: Tokens
+    input_tokens: Tokens
+    cached_tokens: Tokens
+    prefill_tokens: Tokens
+    output_tokens: Tokens
+
+
+class PrefillBin(Strict):
+    """Requests with at most so many tokens to prefill, and more than the bin before."""
+
+    at_most_tokens: Tokens
+    requests: Annotated[int, Field(ge=1)]
+    prefill_tokens: Tokens
+
+
+class CachePoint(Strict):
+    """The hit rate of a cache of one size that evicts the least recently used block."""
+
+    cache_tokens: Tokens
+    cache_hit_percent: Percent
+
+
+class WorkloadVariant(Strict):
+    """The same requests counted under other rules; `p50_tokens` and `mean_tokens` to prefill."""
+
+    rules: CountingRules
+    requests: Annotated[int, Field(ge=1)]
+    cache_hit_percent: Percent
+    p50_tokens: Finite
+    mean_tokens: Finite
+    at_most_4096_percent: Percent
 
 
 class AgentWorkload(Document):
-    """`agent_workload`: how much of an agent's input really needs prefill."""
+    """`agent_workload`: how much of an agent's input really needs prefill.
+
+    A published one is a summary; one counted from a trace has the rest as well. `machine` is then
+    the name of the folder, trace-…: a trace's numbers do not depend on the machine that counts.
+    """
 
     experiment: Literal["agent_workload"]
     parameters: WorkloadParameters
     cache_hit_percent: Finite
     percentiles: Annotated[list[TokenPercentile], Field(min_length=1)]
     shares: Annotated[list[TokenShare], Field(min_length=1)]
+    totals: WorkloadTotals | None = None
+    distribution: list[PrefillBin] | None = None
+    cache_curve: list[CachePoint] | None = None
+    variants: list[WorkloadVariant] | None = None
+    skipped: list[str] | None = None
