@@ -19,6 +19,7 @@ Layout = Literal["line", "object", "lines", "rows"]
 
 _HEAD = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OWN_LINE = (b"{", b"[")
+_BLANK_BYTES = 64  # a line of so many may be blank; a longer one is read as a conversation
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def _plain_lines(file: SourceFile, size: int) -> Iterator[Piece]:
             newline = view.find(b"\n", start)
             end = size if newline < 0 else newline + 1
             number += 1
-            if end - start > 2 or view[start:end].strip():
+            if end - start > _BLANK_BYTES or view[start:end].strip():
                 yield Piece(file.path, file.name, "weka", "line", end - start, number, start)
             start = end
 
