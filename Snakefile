@@ -28,5 +28,6 @@ if workflow.is_main_process and PROJECT.plan.experiments:
 
 include: "workflow/rules/report.smk"
 include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/build.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/publish.smk"

@@ -14,6 +14,7 @@ import yaml
 
 from graphgain.config import Config, check_config, select_machines
 from graphgain.experiments import EXPERIMENTS
+from graphgain.experiments import EXPERIMENTS
 from graphgain.measuring.plan import Plan, make_plan
 from graphgain.measuring.provenance import experiment_sources
 from graphgain.notebooks import Notebook, list_notebooks
@@ -23,6 +24,7 @@ from graphgain.sources import imported_modules
 
 RESULTS = Path("results")
 BUILD = Path("build")
+NATIVE = Path("workflow/native")
 
 # One value for a start of Snakemake and the jobs that it starts, which read the Snakefile again.
 START = os.environ.setdefault("GRAPHGAIN_START", f"{time.time_ns():x}")
@@ -88,11 +90,28 @@ class Project:
         """
         return str(BUILD / "measured" / f"{experiment}-{START}")
 
-    def overrides(self, experiment: str) -> str:
-        """The configured parameters of an experiment as options of `graphgain measure`."""
-        given = self.config.experiments.get(experiment, {})
-        options = (f"{name}={json.dumps(value)}" for name, value in sorted(given.items()))
-        return " ".join(f"--parameter {shlex.quote(option)}" for option in options)
+    def compiled(self) -> dict[str, list[str]]:
+        """The native sources of each planned experiment that has programs of its own."""
+        headers = sorted(str(path) for path in NATIVE.glob("*.hpp"))
+        return {
+            name: [*(str(NATIVE / f"{program}.cu") for program in programs), *headers]
+            for name in self.plan.experiments
+            if (programs := EXPERIMENTS[name].programs)
+        }
+
+    def built(self, experiment: str) -> list[str]:
+        """The file that says that an experiment's programs are compiled, if it has any."""
+        return [str(BUILD / "native" / f"{experiment}.built")] * (experiment in self.compiled())
+
+    def options(self, experiment: str) -> str:
+        """What the configuration says about an experiment, as options of `graphgain measure`."""
+        machine = self.config.machine
+        options = ["--arch", machine.arch]
+        if machine.label is not None:
+            options += ["--label", machine.label]
+        for name, value in sorted(self.config.experiments.get(experiment, {}).items()):
+            options += ["--parameter", f"{name}={json.dumps(value)}"]
+        return shlex.join(options)
 
     def measurements(self) -> list[str]:
         """What measuring everything planned writes."""

@@ -7,6 +7,8 @@ for experiment in PROJECT.plan.experiments:
     rule:
         name:
             f"measure_{experiment}"
+        input:
+            built=PROJECT.built(experiment),
         output:
             document=update(PROJECT.document(experiment)),
             asked=touch(PROJECT.asked(experiment)),
@@ -18,13 +20,13 @@ for experiment in PROJECT.plan.experiments:
             gpu=1,
         params:
             experiment=experiment,
-            parameters=PROJECT.overrides(experiment),
+            options=PROJECT.options(experiment),
             folder=PROJECT.folder(),
         message:
             "Measuring {params.experiment} into {params.folder}"
         shell:
             "python -m graphgain measure {params.experiment} --out {params.folder} --force"
-            " {params.parameters} 2>&1 | tee {log}"
+            " {params.options} 2>&1 | tee {log}"
 
 
 rule measure:
