@@ -31,7 +31,7 @@ class LruStack:
         self._reserve(max((end for _, end in path.ranges), default=0))
         runs = [
             (depth, self._ends.total - self._ends.sum_through(user) + 1, count, user)
-            for depth, count, user in self._last_users(path.head(lead))
+            for depth, count, user in self._last_users(path, lead)
         ]
         for *_, count, user in runs:
             self._ends.add(user, -count)
@@ -40,17 +40,17 @@ class LruStack:
             self._last_use[start:end] = now
         return [run[:3] for run in runs]
 
-    def _last_users(self, path: Path) -> list[tuple[int, int, int]]:
-        """Depth, number and last user of each run of blocks that have the same one."""
-        if not path.length:
+    def _last_users(self, path: Path, lead: int) -> list[tuple[int, int, int]]:
+        """Depth, number and last user of each run of leading blocks that have the same one."""
+        if not lead:
             return []
         uses = self._last_use
-        last = int(uses[path.ranges[-1].end - 1])
-        if uses[path.ranges[0].start] == last:  # users never get later along a path
-            return [(0, path.length, last)]
-        users = np.concatenate([uses[start:end] for start, end in path.ranges])
+        last = int(uses[path.node(lead - 1)])
+        if uses[path.ranges[0][0]] == last:  # users never get later along a path
+            return [(0, lead, last)]
+        users = np.concatenate([uses[start:end] for start, end in path.head(lead).ranges])
         starts = [0, *(np.flatnonzero(users[1:] != users[:-1]) + 1).tolist()]
-        ends = [*starts[1:], path.length]
+        ends = [*starts[1:], lead]
         return [
             (start, end - start, int(users[start])) for start, end in zip(starts, ends, strict=True)
         ]

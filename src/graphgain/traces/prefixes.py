@@ -5,25 +5,21 @@ as text with the latest ones first: what is equal as text is equal as ids, so on
 parsed and looked up. That makes counting about as fast as comparing bytes, and it stays exact.
 """
 
-from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 LATEST = 16
-"""How many prompts are kept as text. Parallel agents alternate; a miss only costs time."""
+"""How many prompts are kept as text, one a branch: one that continues another takes its place.
+Parallel agents alternate; a branch that was forgotten only costs time."""
 
 _COMMA = ord(",")
 _decode_ids = msgspec.json.Decoder(list[int]).decode
 
 
-class Range(NamedTuple):
-    """Nodes from `start` up to but not including `end`; each is the child of the one before."""
-
-    start: int
-    end: int
+Range = tuple[int, int]
+"""Nodes from the first up to but not including the second; each is the child of the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +46,9 @@ class Path:
         kept, left = [], length
         for start, end in self.ranges:
             if left <= end - start:
-                kept.append(Range(start, start + left))
+                kept.append((start, start + left))
                 break
-            kept.append(Range(start, end))
+            kept.append((start, end))
             left -= end - start
         return Path(tuple(kept) if length else (), length)
 
@@ -61,9 +57,9 @@ class Path:
         if start == end:
             return self
         ranges, length = self.ranges, self.length + end - start
-        if ranges and ranges[-1].end == start:
-            return Path((*ranges[:-1], Range(ranges[-1].start, end)), length)
-        return Path((*ranges, Range(start, end)), length)
+        if ranges and ranges[-1][1] == start:
+            return Path((*ranges[:-1], (ranges[-1][0], end)), length)
+        return Path((*ranges, (start, end)), length)
 
 
 class ChainError(ValueError):
@@ -84,7 +80,7 @@ class PrefixTree:
     def __init__(self) -> None:
         self._nodes: dict[int, int] = {}
         self._parents: list[int] = []
-        self._latest: deque[tuple[bytes, Path]] = deque(maxlen=LATEST)
+        self._latest: list[tuple[bytes, Path]] = []  # the last one used stands last
 
     def copy(self) -> "PrefixTree":
         """A tree that grows on its own from here."""
@@ -104,7 +100,7 @@ class PrefixTree:
         if not (body.startswith(b"[") and body.endswith(b"]")):
             raise ChainError("hash_ids is not a list")
         body = body[:-1].rstrip()
-        path, end = self._longest_known(body)
+        path, end, continued = self._longest_known(body)
         ids = _parse(body[end:])
         blocks = path.length + len(ids)
         if not least <= blocks <= most:
@@ -122,36 +118,50 @@ class PrefixTree:
             self._parents.extend(range(first, after - 1))
         path = path.grown(first, after)
         if blocks:
-            self._latest.append((body, path))
+            self._keep(body, path, continued)
         return Found(path, lead)
 
-    def _longest_known(self, body: bytes) -> tuple[Path, int]:
-        """The nodes of the longest beginning that a kept text shares, and where it ends."""
+    def _keep(self, body: bytes, path: Path, continued: int | None) -> None:
+        if continued is not None:
+            del self._latest[continued]
+        elif len(self._latest) == LATEST:
+            del self._latest[0]
+        self._latest.append((body, path))
+
+    def _longest_known(self, body: bytes) -> tuple[Path, int, int | None]:
+        """The nodes of the longest beginning that a kept text shares, where it ends, and the place
+        of the kept prompt that the new one continues, if it does."""
         best, end = Path(), 0
-        for text, path in reversed(self._latest):
+        wanted = _through_next_id(body, end)
+        for place in range(len(self._latest) - 1, -1, -1):
+            text, path = self._latest[place]
             if body.startswith(text) and body[len(text) : len(text) + 1] in (b"", b",", b" "):
-                return path, len(text)
-            if not text.startswith(body[: end + 1]):
-                continue  # shares no more than the best so far
+                return path, len(text), place
+            if not text.startswith(wanted):
+                continue  # shares no more ids than the best so far
             comma = body.rfind(b",", 0, _common_bytes(body, text))
             if comma > end:
                 # The ids before the comma are whole in both texts.
                 commas = np.count_nonzero(np.frombuffer(body, np.uint8, comma) == _COMMA)
                 best, end = path.head(int(commas) + 1), comma
-        return best, end
+                wanted = _through_next_id(body, end)
+        return best, end, None
 
     def _follow(self, path: Path, ids: list[int]) -> Path:
         """The path on through the leading ids that are in the tree."""
-        node = path.node(path.length - 1)
+        start = node = path.node(path.length - 1)
+        first = node + 1  # of the range that is being followed
         for id_ in ids:
             child = self._nodes.get(id_)
             if child is None:
                 break
             if self._parents[child] != node:
                 raise ChainError(_unchained(id_))
-            path = path.grown(child, child + 1)
+            if child != node + 1:
+                path = path.grown(first, node + 1)
+                first = child
             node = child
-        return path
+        return path if node == start else path.grown(first, node + 1)
 
     def _check_new(self, new: list[int]) -> None:
         if not self._nodes.keys().isdisjoint(new):
@@ -169,6 +179,12 @@ def _parse(rest: bytes) -> list[int]:
         return _decode_ids(b"[" + rest + b"]")
     except msgspec.DecodeError:
         raise ChainError("hash_ids are not all integers") from None
+
+
+def _through_next_id(body: bytes, end: int) -> bytes:
+    """The text up to the comma behind the next id."""
+    comma = body.find(b",", end + 1)
+    return body if comma < 0 else body[:comma]
 
 
 def _unchained(id_: int) -> str:
