@@ -155,6 +155,8 @@ for (*_, kernel_us), case in small.groupby(["name", "grid_blocks", "kernel_us"],
     cells.append(line)
 SHOWN = ["grid", "length (µs)", "own time (µs)", *TIMES]
 listed = pd.DataFrame(cells, columns=["machine", *SHOWN])
+again = listed[["machine", "grid"]].eq(listed[["machine", "grid"]].shift()).all(axis=1)
+listed["grid"] = listed["grid"].str.replace(" ", "\u00a0").mask(again, "")
 save_table("handoff", data, stacked(listed, SHOWN, shown_machines), out)
 
 

@@ -432,10 +432,14 @@ def _worst_path(evidence: Evidence) -> Finding | None:
 
 def _gil_cut_in(_: Evidence, other: Evidence) -> Finding | None:
     document = other.get(Gil)
-    rows = [row for row in document.rows if row.background_threads == 1] if document else []
-    if document is None or not rows:
+    waits_ms = [
+        row.p90_us / 1000
+        for row in (document.rows if document else [])
+        if row.background_threads == 1 and row.p90_us is not None
+    ]
+    if document is None or not waits_ms:
         return None
-    ends = min(row.p90_us for row in rows) / 1000, max(row.p90_us for row in rows) / 1000
+    ends = min(waits_ms), max(waits_ms)
     return Finding(
         f"beside one computing thread p90 is {text.with_unit(text.span(*ends, 2), 'ms')}",
         ends[0] >= document.parameters.switch_interval_ms,
