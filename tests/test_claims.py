@@ -1,6 +1,7 @@
 """The claims: their verdicts on the published data, and that other data would change them."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from graphgain.claims import CLAIMS, Evidence, Finding, half_digit, same, statem
 from graphgain.results import MODELS
 from graphgain.results.article import Statement
 from graphgain.results.document import Document
+from graphgain.results.threads import Gil
 from notebook_source import ROOT
 
 FOLDER = ROOT / "results" / "gb300-published"
@@ -57,6 +59,7 @@ def test_what_was_not_published_is_not_checkable() -> None:
         "prefill_median",
         "decode_launches",
         "ffi_tensors",
+        "gemm_pdl",
         "gil_cut_in",
     }
 
@@ -87,6 +90,94 @@ def test_a_wrong_column_would_be_found() -> None:
     document = raw("prefill_graph_gain")
     document["rows"][3]["per_call_us_printed"] = 0.7
     assert verdicts(published(prefill_graph_gain=document))["prefill_columns"] == "differs"
+
+
+def h200(experiment: str) -> dict[str, Any]:
+    path = FOLDER.parent / "h200" / f"{experiment}.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def finding_elsewhere(name: str, document: dict[str, Any] | Document) -> Finding | None:
+    """What the test of a claim on another machine finds in a document of that machine."""
+    claim = next(claim for claim in CLAIMS if claim.name == name)
+    assert claim.elsewhere
+    if not isinstance(document, Document):
+        document = MODELS[document["experiment"]].model_validate(document)
+    return claim.elsewhere(published(), Evidence((document,)))
+
+
+def test_the_h200_bears_out_all_but_one_of_what_can_be_tested_there() -> None:
+    found = {
+        name: verdict(finding_elsewhere(name, h200(experiment)))
+        for name, experiment in {
+            "launch_floor": "launch_floor",
+            "gemm_pdl": "gemm_host_cost",
+            "handoff_each": "handoff",
+            "queue_depth": "launch_floor",
+        }.items()
+    }
+    assert {name for name, value in found.items() if value == "differs"} == {"gemm_pdl"}
+    assert {name for name, value in found.items() if value == "agrees"} == found.keys() - {
+        "gemm_pdl"
+    }
+    assert {claim.name for claim in CLAIMS if claim.elsewhere} == {*found, "gil_cut_in"}
+
+
+def test_pdl_on_every_kernel_would_bear_out_cublas() -> None:
+    document = h200("gemm_host_cost")
+    for row in document["rows"]:
+        for kernel in row["kernels"]:
+            kernel["pdl"] = True
+    assert finding_elsewhere("gemm_pdl", document) == Finding(
+        "7 of 7 calls' first kernels, 2 of 2 others", True
+    )
+
+
+def test_a_shallow_queue_would_refute_the_ceiling() -> None:
+    document = h200("launch_floor")
+    document["outstanding_launches"] |= {"median": 512.0, "low": 512.0, "high": 512.0}
+    assert verdict(finding_elsewhere("queue_depth", document)) == "differs"
+
+
+def test_a_graph_that_loses_would_refute_the_handover() -> None:
+    document = h200("handoff")
+    row = next(row for row in document["rows"] if row["kernel_us"] > 0)
+    row["saved_us"] |= {"median": -0.2, "low": -0.3, "high": -0.1}
+    assert verdict(finding_elsewhere("handoff_each", document)) == "differs"
+
+
+@pytest.mark.parametrize(
+    ("waits_us", "found"),
+    [
+        ([5130.0, 5170.0], Finding("beside one computing thread p90 is 5.13–5.17\u202fms", True)),
+        ([5130.0, 4000.0], Finding("beside one computing thread p90 is 4.00–5.13\u202fms", False)),
+        ([], None),
+        ([None], None),
+    ],
+)
+def test_a_thread_that_is_cut_in_on_waits_a_switch_interval(
+    waits_us: list[float | None], found: Finding | None
+) -> None:
+    rows = [SimpleNamespace(background_threads=0, p90_us=3.0)]
+    rows += [SimpleNamespace(background_threads=1, p90_us=wait_us) for wait_us in waits_us]
+    parameters = SimpleNamespace(switch_interval_ms=5.0)
+    assert (
+        finding_elsewhere("gil_cut_in", Gil.model_construct(parameters=parameters, rows=rows))
+        == found
+    )
+
+
+def test_a_slow_launch_would_refute_the_floor() -> None:
+    document = h200("launch_floor")
+    document["rows"][0]["host_us"] |= {"median": 11.0, "low": 11.0, "high": 11.0}
+    assert verdict(finding_elsewhere("launch_floor", document)) == "differs"
+
+
+def test_a_machine_without_documents_is_not_judged() -> None:
+    assert all(
+        claim.elsewhere is None or claim.elsewhere(published(), Evidence(())) is None
+        for claim in CLAIMS
+    )
 
 
 def test_a_machine_without_documents_has_no_findings() -> None:

@@ -16,6 +16,8 @@ from graphgain import exhibits
 from graphgain.figures import (
     decode_graph_gain,
     gemm_host_cost,
+    graph_length,
+    handoff,
     launch_floor,
     launch_paths,
     prefill_graph_gain,
@@ -30,10 +32,12 @@ from notebook_source import ROOT, run_cells
 
 RESULTS = ROOT / "results"
 PUBLISHED = ["gb300-published", "rtx5070ti-published"]
+WITH_H200 = [*PUBLISHED, "h200"]
 NOTEBOOKS = [
     "launch_floor",
     "gemm_host_cost",
     "decode_graph_gain",
+    "handoff",
     "prefill_graph_gain",
     "launch_paths",
 ]
@@ -96,11 +100,28 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Executed:
     return execute
 
 
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    """The same with the measured H200 beside the published machines."""
+
+    @cache
+    def execute(notebook: str) -> tuple[dict[str, Any], Path]:
+        out = tmp_path_factory.mktemp(notebook)
+        return run_cells(notebook, WITH_H200, RESULTS, out), out
+
+    return execute
+
+
 def draw_all(notebook: str, ns: dict[str, Any]) -> dict[str, Figure]:
     """All figures of an executed notebook, in the active theme."""
     shown = ns["shown_machines"]
     if notebook == "launch_floor":
-        return {"launch_floor": launch_floor.draw(ns["rows"], shown)}
+        return {
+            "launch_floor": launch_floor.draw(ns["rows"], shown),
+            "graph_length": graph_length.draw(ns["lengths"], shown),
+        }
+    if notebook == "handoff":
+        return {"handoff": handoff.draw(ns["small"], ns["published_us"], shown)}
     if notebook == "gemm_host_cost":
         figure = gemm_host_cost.draw(ns["shapes"], ns["split"], ns["empty_us"], shown)
         return {"gemm_host_cost": figure}
@@ -116,10 +137,18 @@ def draw_all(notebook: str, ns: dict[str, Any]) -> dict[str, Figure]:
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_texts_keep_clear_of_each_other(
-    notebook: str, published: Executed, three_machines: tuple[Path, list[str]], tmp_path: Path
+    notebook: str,
+    published: Executed,
+    measured: Executed,
+    three_machines: tuple[Path, list[str]],
+    tmp_path: Path,
 ) -> None:
     results, machines = three_machines
-    for ns in (published(notebook)[0], run_cells(notebook, machines, results, tmp_path / "out")):
+    for ns in (
+        published(notebook)[0],
+        measured(notebook)[0],
+        run_cells(notebook, machines, results, tmp_path / "out"),
+    ):
         with theme("light"):
             for name, figure in draw_all(notebook, ns).items():
                 assert colliding_texts(figure) == [], (name, ns["machines"])
@@ -127,8 +156,8 @@ def test_texts_keep_clear_of_each_other(
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_text_is_large_enough_for_a_phone(notebook: str, published: Executed) -> None:
-    ns, _ = published(notebook)
+def test_text_is_large_enough_for_a_phone(notebook: str, measured: Executed) -> None:
+    ns, _ = measured(notebook)
     with theme("light"):
         for figure in draw_all(notebook, ns).values():
             assert figure.get_figwidth() == pytest.approx(7.6)
