@@ -58,3 +58,8 @@ def test_each_problem_is_found(tmp_path: Path, body: str, what: str) -> None:
 def test_site_without_pages(tmp_path: Path) -> None:
     with pytest.raises(SiteError, match="has no pages"):
         check_site(tmp_path)
+
+
+def test_braces_in_highlighted_code_are_no_shortcode(tmp_path: Path) -> None:
+    write(tmp_path, "index.html", "<pre>return <span>{{</span>axes, <b>{{</b><i>{{</i></pre>")
+    check_site(tmp_path)
