@@ -1,0 +1,1 @@
+"""Forwards of one language model, written for measuring: what runs, and what a step changes."""
