@@ -130,12 +130,12 @@ def _launch_floor(evidence: Evidence) -> Finding | None:
     }
     if not {"driver", "runtime", "graph"} <= set(cost):
         return None
-    calls = sorted((cost["driver"], cost["runtime"]))
-    times = calls[0] / cost["graph"]
+    least, most = sorted((cost["driver"], cost["runtime"]))
+    times = least / cost["graph"]
     # "Microseconds": one digit before the point. "Hundreds of times": at least one hundred.
     return Finding(
-        f"{_us_span(*calls, 2)}; in a graph {times:,.0f} times less",
-        calls[1] < 10 and times >= 100,
+        f"{_us_span(least, most, 2)}; in a graph {times:,.0f} times less",
+        most < 10 and times >= 100,
     )
 
 
