@@ -119,3 +119,39 @@ def test_the_command_says_what_it_did(
     assert capsys.readouterr().out.count("imported") == 3
     assert main(command) == 0
     assert capsys.readouterr().out.count("is there already") == 3
+
+
+def of_card(folder: Path, uuid_hash: str, name: str = "NVIDIA H200") -> Path:
+    """The H200's own documents, as if measured on the card with that hash."""
+    shutil.copytree(PUBLISHED.parent / "h200", folder)
+    raw = json.loads((folder / "machine.json").read_text())
+    raw["gpu"] = {**raw["gpu"], "uuid_hash": uuid_hash, "name": name}
+    (folder / "machine.json").write_text(json.dumps(raw))
+    return folder
+
+
+def keep_only(folder: Path, *names: str) -> None:
+    for path in folder.iterdir():
+        if path.name not in (*names, "machine.json"):
+            path.unlink()
+
+
+def test_another_card_of_the_same_model_joins_with_a_note(tmp_path: Path) -> None:
+    kept = of_card(tmp_path / "results" / "h200", "aaaa")
+    keep_only(kept, "handoff.json")
+    brought = of_card(tmp_path / "brought", "bbbb")
+    keep_only(brought, "launch_floor.json")
+    with pytest.raises(MeasureError, match=r"h200/machine\.json"):
+        import_results(brought, tmp_path / "results")
+    written, same = import_results(brought, tmp_path / "results", allow_other_gpu=True)
+    assert [path.name for path in written] == ["launch_floor.json"]
+    assert [path.name for path in same] == ["machine.json"]
+    notes = json.loads((kept / "launch_floor.json").read_text())["notes"]
+    assert "GPU bbbb" in notes[0] and "than machine.json describes" in notes[0]
+
+
+def test_another_model_never_joins(tmp_path: Path) -> None:
+    of_card(tmp_path / "results" / "h200", "aaaa")
+    brought = of_card(tmp_path / "brought", "bbbb", "NVIDIA H100")
+    with pytest.raises(GraphgainError, match="belongs to another machine"):
+        import_results(brought, tmp_path / "results", allow_other_gpu=True)

@@ -8,14 +8,19 @@ from pathlib import Path
 from graphgain.errors import DocumentError, MeasureError
 from graphgain.files import write_atomically
 from graphgain.measuring.machine import SLUG
-from graphgain.results.store import read_document, read_machine
+from graphgain.measuring.run import check_machine
+from graphgain.results.store import read_document, read_machine, write_document
 
 
-def import_results(source: Path, results: Path) -> tuple[list[Path], list[Path]]:
+def import_results(
+    source: Path, results: Path, *, allow_other_gpu: bool = False
+) -> tuple[list[Path], list[Path]]:
     """Copy a machine's folder to `results`; returns the paths written and those there already.
 
-    All or nothing: every document is validated and none may differ from one that is there. Raises
-    DocumentError for an invalid one, MeasureError for links, strange files and conflicts.
+    All or nothing: every document is validated and none may differ from one that is there. With
+    `allow_other_gpu`, documents from another card of the same model join those that are there,
+    each with a note that says so. Raises DocumentError for an invalid one, MeasureError for links,
+    strange files and conflicts, ConfigError for another machine.
     """
     files = _regular_files(source)
     slug = _slug(source / "machine.json")
@@ -30,6 +35,8 @@ def import_results(source: Path, results: Path) -> tuple[list[Path], list[Path]]
         for file in files:
             shutil.copyfile(file, staged / file.name, follow_symlinks=False)
         _validate(staged, source)
+        if allow_other_gpu and (target / "machine.json").exists():
+            _join_another_card(staged, target / "machine.json")
         contents = {file.name: (staged / file.name).read_bytes() for file in files}
 
     same: list[Path] = []
@@ -53,6 +60,18 @@ def import_results(source: Path, results: Path) -> tuple[list[Path], list[Path]]
     except OSError as error:
         raise MeasureError(f"{target}: could not be written ({error.strerror}).") from None
     return written, same
+
+
+def _join_another_card(staged: Path, kept: Path) -> None:
+    """Note in each document that it is of another card than `kept` describes, and keep `kept`."""
+    brought = json.loads((staged / "machine.json").read_text(encoding="utf-8"))
+    notes = check_machine(kept, brought, allow_other_gpu=True)
+    shutil.copyfile(kept, staged / "machine.json")
+    for path in staged.glob("*.json"):
+        if notes and path.name != "machine.json":
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            raw["notes"] = [*notes, *raw.get("notes", [])]
+            write_document(path, raw)
 
 
 def _regular_files(source: Path) -> list[Path]:
