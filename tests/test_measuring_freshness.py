@@ -48,11 +48,11 @@ def test_another_source_is_named_old_to_new(path: Path) -> None:
 
 
 def test_each_changed_parameter_is_named_old_to_new(path: Path) -> None:
-    found = check_document(path, {"gil": {"duration_s": 9.0, "background_threads": [0, 8]}})
+    found = check_document(path, {"gil": {"limit_s": 9.0, "background_threads": [0, 8]}})
     assert found.state == "stale"
     assert found.reasons == (
-        "parameter background_threads [0, 1, 2, 4] → [0, 8]",
-        "parameter duration_s 1.0 → 9.0",
+        "parameter background_threads [0, 1, 2, 4, 6, 10] → [0, 8]",
+        "parameter limit_s 12.0 → 9.0",
     )
 
 

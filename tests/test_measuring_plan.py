@@ -102,7 +102,7 @@ def test_an_unknown_experiment_names_those_known() -> None:
 
 
 def test_a_whole_number_will_do_for_a_fraction_but_not_the_reverse() -> None:
-    assert GIL.with_overrides({"duration_s": 2, "spin_us": [1, 2.5]})["duration_s"] == 2
+    assert GIL.with_overrides({"limit_s": 2, "spin_us": [1, 2.5]})["limit_s"] == 2
     for wrong in ({"process_runs": 1.5}, {"spin_us": [True]}, {"spin_us": 2.0}):
         with pytest.raises(ConfigError, match="must be like its default"):
             GIL.with_overrides(wrong)

@@ -56,6 +56,12 @@ class Experiment:
         """The file of `module`."""
         return PACKAGE.parent / Path(*self.module.split(".")).with_suffix(".py")
 
+    @property
+    def programs(self) -> tuple[str, ...]:
+        """The native sources that are programs of their own; those in folders are libraries, which
+        the experiment compiles against the Python package that loads them."""
+        return tuple(name for name in self.native if "/" not in name)
+
     def load(self) -> Measure:
         """Import the experiment's function."""
         return cast(Measure, importlib.import_module(self.module).measure)
@@ -214,13 +220,30 @@ EXPERIMENTS: dict[str, Experiment] = {
             name="gil",
             title="Launch intervals of a thread that keeps releasing the GIL",
             module="graphgain.experiments.gil",
+            native=("gil/spin.c", "gil/spin_kernel.cu"),
             needs_gpu=False,
             parameters={
-                "background_threads": [0, 1, 2, 4],
-                "spin_us": [2.0, 10.0],
-                "duration_s": 1.0,
-                "warmup_s": 0.1,
+                # About what a launch takes that starts in Python; most rows are of this length.
+                "launch_us": 5.0,
                 "switch_interval_ms": 5.0,
+                "background": ["compute", "poll", "io"],
+                "background_threads": [0, 1, 2, 4, 6, 10],
+                "spin_us": [0.0, 1.0, 5.0, 20.0],
+                "switch_intervals_ms": [0.5, 1.0, 5.0, 20.0],
+                "interpreters": ["3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t"],
+                "rank_backgrounds": ["poll:4", "compute:1"],
+                "ranks": [1, 2, 4, 8, 16, 32, 64],
+                "calls_per_step": 20,
+                "rank_s": 3.0,
+                "gpu_backgrounds": ["compute:1", "compute:4", "poll:4"],
+                "gpu_launches": 512,
+                "gpu_kernel_us": 6.0,
+                "gpu_limit_s": 2.0,
+                # All process runs together, at least; fewer where `limit_s` ends a run.
+                "intervals": 12000,
+                "min_s": 1.0,
+                "limit_s": 12.0,
+                "warmup_s": 0.1,
                 "process_runs": 3,
             },
         ),

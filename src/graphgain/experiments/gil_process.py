@@ -1,145 +1,286 @@
-"""One process of the `gil` experiment: prints the intervals between a launcher thread's calls.
+"""One process of the `gil` experiment: how long a launcher thread takes from call to call.
 
-The call stands for a kernel launch: it enters C, releases the GIL, is busy for a few microseconds
-and takes the GIL again. It is libc's `memchr` through `ctypes.CDLL` (which releases the GIL around
-every call), searching a buffer for a byte that is not in it. The length that takes the wanted time
-is calibrated while no other thread runs, so no compiler is needed. The background threads compute
-in pure Python and never give up the GIL of their own accord.
+It runs under any Python from 3.11 on with nothing but the standard library, so it is started by its
+path and imports nothing of this package.
+
+The launcher's call stands for a kernel launch: it enters C through ctypes and is busy for a given
+time, with the GIL released (`ctypes.CDLL`) or kept (`ctypes.PyDLL`). With a C compiler it is
+`spin` of workflow/native/gil/spin.c, which watches the monotonic clock. Without one it is libc's
+`memchr`, searching a buffer for a byte that is not in it, over a length that is calibrated while no
+other thread runs; what that call takes may then differ from what was asked for, and is printed.
+
+The threads beside it compute in pure Python, poll a queue with a timeout, or write and read a few
+bytes; none does anything for the launcher.
 """
 
+import contextlib
 import ctypes
 import json
+import platform
+import queue
+import signal
+import socket
 import statistics
+import subprocess
 import sys
+import sysconfig
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
+Call = Callable[[int], Any]
+
+POLL_S = 0.001
+IO_BYTES = 64
 BUFFER_BYTES = 1 << 24
-_CALIBRATION_CALLS = 301
+BARE_CHUNKS = 30
+_CALIBRATION_CALLS = 101
 _LONG_CALLS = 5
+_CORRECTIONS = 3
+_PR_SET_PDEATHSIG = 1
 
 
 def main(argument: str) -> None:
-    """Run the parameters given as JSON and print {"series": [...]}."""
-    wanted = json.loads(argument)
-    sys.setswitchinterval(wanted["switch_interval_ms"] / 1000)
-    series = []
-    for spin_us in wanted["spin_us"]:
-        stub, call_us = calibrated_stub(spin_us)
-        for threads in wanted["background_threads"]:
-            intervals = measure(stub, threads, wanted["duration_s"], wanted["warmup_s"])
-            series.append(
-                {
-                    "spin_us": spin_us,
-                    "background_threads": threads,
-                    "call_us": call_us,
-                    "intervals_us": intervals,
-                }
-            )
-    print(json.dumps({"gil": gil_enabled(), "series": series}))
+    """Measure the settings given as JSON, in `processes` processes at once, and print a document.
 
-
-def calibrated_stub(spin_us: float) -> tuple[Callable[[], Any], list[float]]:
-    """A call that is busy for about `spin_us` without the GIL, and its durations (µs) alone.
-
-    Ends the process with a sentence where the buffer is too short for that.
+    {"library": path of spin.c's library or null, "processes": 3, "settings": [...]} gives
+    {"runs": [{"python", "free_threaded", "gil", "series": [...]}]}, one run a process.
     """
-    memchr = ctypes.CDLL(None).memchr
-    memchr.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
-    memchr.restype = ctypes.c_void_p
-    buffer = ctypes.create_string_buffer(BUFFER_BYTES)  # zeros
-    address = ctypes.addressof(buffer)
-
-    def stub(length: int) -> Callable[[], Any]:
-        # `buffer` is a default argument so that it lives as long as its address is used.
-        def call(keep: Any = buffer) -> Any:
-            return memchr(address, 1, length)
-
-        return call
-
-    shortest, longest = 0, BUFFER_BYTES
-    most_us = statistics.median(durations_us(stub(longest), _LONG_CALLS))
-    if most_us < spin_us:
-        sys.exit(
-            f"spin_us {spin_us:g} is more than the call can be busy here ({most_us:.0f} us); "
-            "ask for less."
-        )
-    while longest - shortest > max(64, longest // 64):
-        length = (shortest + longest) // 2
-        if statistics.median(durations_us(stub(length), _CALIBRATION_CALLS)) < spin_us:
-            shortest = length
-        else:
-            longest = length
-    calibrated = stub(longest)
-    return calibrated, durations_us(calibrated, _CALIBRATION_CALLS)
+    wanted = json.loads(argument)
+    if wanted["processes"] > 1:
+        print(json.dumps({"runs": run_copies(wanted)}))
+        return
+    die_with_parent()
+    stub = Stub(wanted["library"])
+    series = [measure_setting(stub, setting) for setting in wanted["settings"]]
+    print(json.dumps({"runs": [{**describe_python(), "series": series}]}))
 
 
-def durations_us(call: Callable[[], Any], count: int) -> list[float]:
-    """How long each of `count` calls takes, in µs."""
+def run_copies(wanted: dict[str, Any]) -> list[Any]:
+    """The runs of several processes that measure the same at the same time."""
+    command = [sys.executable, __file__, json.dumps({**wanted, "processes": 1})]
+    copies = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for _ in range(wanted["processes"])
+    ]
+    outputs = [copy.communicate()[0] for copy in copies]
+    if any(copy.returncode for copy in copies):
+        sys.exit("a measuring process failed, see above")
+    return [run for output in outputs for run in json.loads(output)["runs"]]
+
+
+def die_with_parent() -> None:
+    """End with the process that started this one, however it ends (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def describe_python() -> dict[str, Any]:
+    """Which Python this is, and whether it runs with a GIL."""
+    check = getattr(sys, "_is_gil_enabled", None)
+    return {
+        "python": platform.python_version(),
+        "free_threaded": bool(sysconfig.get_config_var("Py_GIL_DISABLED")),
+        "gil": True if check is None else bool(check()),
+    }
+
+
+class Stub:
+    """The call into C: `call(gil)` gives a function of the argument that `argument` calculates."""
+
+    def __init__(self, library: str | None) -> None:
+        self.library = library
+        # Zeros; kept here because memchr gets the address alone.
+        self._buffer = None if library else ctypes.create_string_buffer(BUFFER_BYTES)
+
+    def call(self, gil: str) -> Call:
+        """A function that is busy in C, with the GIL "released" or "kept"."""
+        load = ctypes.CDLL if gil == "released" else ctypes.PyDLL
+        if self.library:
+            spin = load(self.library).spin
+            spin.argtypes, spin.restype = [ctypes.c_int64], None
+            return spin
+        memchr = load(None).memchr
+        memchr.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+        memchr.restype = ctypes.c_void_p
+        address = ctypes.addressof(self._buffer)  # type: ignore[arg-type]
+        return lambda length: memchr(address, 1, length)
+
+    def argument(self, call: Call, spin_us: float) -> int:
+        """What to call it with so that it is busy for `spin_us`: nanoseconds, or a length."""
+        if self.library:
+            return calibrated_ns(call, spin_us) if spin_us else 0
+        most_us = statistics.median(durations_us(call, BUFFER_BYTES, _LONG_CALLS))
+        if most_us < spin_us:
+            sys.exit(
+                f"spin_us {spin_us:g} is more than the call can be busy here ({most_us:.0f} us); "
+                "ask for less, or install a C compiler."
+            )
+        shortest, longest = 0, BUFFER_BYTES
+        while spin_us and longest - shortest > max(64, longest // 64):
+            length = (shortest + longest) // 2
+            if statistics.median(durations_us(call, length, _CALIBRATION_CALLS)) < spin_us:
+                shortest = length
+            else:
+                longest = length
+        return longest if spin_us else 0
+
+
+def calibrated_ns(call: Call, spin_us: float) -> int:
+    """What `spin` is asked for so that its call takes `spin_us` longer than an empty call."""
+    wanted = argument = round(1000 * spin_us)
+    for _ in range(_CORRECTIONS):
+        empty_us = statistics.median(durations_us(call, 0, _CALIBRATION_CALLS))
+        took_us = statistics.median(durations_us(call, argument, _CALIBRATION_CALLS)) - empty_us
+        argument = max(1, argument + wanted - round(1000 * took_us))
+    return argument
+
+
+def durations_us(call: Call, argument: int, count: int) -> list[float]:
+    """How long each of `count` calls takes, in µs, reading the clock included."""
     clock = time.perf_counter_ns
     durations = []
     for _ in range(count):
         start = clock()
-        call()
+        call(argument)
         durations.append((clock() - start) / 1000)
     return durations
 
 
-def measure(
-    stub: Callable[[], Any], threads: int, duration_s: float, warmup_s: float
-) -> list[float]:
-    """Intervals (µs) from the start of one call to the start of the next, beside `threads`.
+def measure_setting(stub: Stub, setting: dict[str, Any]) -> dict[str, Any]:
+    """One setting's series: the call alone, the launcher's loop alone, and the intervals.
 
-    By time and not by number of calls: a launcher that holds the GIL makes thousands of calls
-    before another thread's first request for it falls due.
+    Intervals are counted by their length in ns, as there may be millions.
     """
-    stop = threading.Event()
-    computing = [threading.Thread(target=compute, args=(stop,)) for _ in range(threads)]
+    sys.setswitchinterval(setting["switch_interval_ms"] / 1000)
+    call = stub.call(setting["gil"])
+    argument = stub.argument(call, setting["spin_us"])
+    alone = not setting["background_threads"]
+    # The bare loop before and after, so that a drift of the clock rate falls out.
+    bare_s = setting["min_s"] / 2
+    bare_us = bare_loop_us(call, argument, bare_s) if alone else []
+    intervals = measure(call, argument, setting)
+    counted = sorted(Counter(intervals).items())
+    return {
+        "empty_us": durations_us(call, 0, _CALIBRATION_CALLS),
+        "call_us": durations_us(call, argument, _CALIBRATION_CALLS),
+        "bare_us": [*bare_us, *(bare_loop_us(call, argument, bare_s) if alone else [])],
+        "interval_ns": [ns for ns, _ in counted],
+        "interval_count": [count for _, count in counted],
+    }
+
+
+def measure(call: Call, argument: int, setting: dict[str, Any]) -> list[int]:
+    """Intervals (ns) from the start of one call to the start of the next, beside other threads.
+
+    It ends after `min_s` with at least `intervals` of them, and after `limit_s` in any case: a
+    launcher that keeps the GIL makes thousands of calls before another thread's first request for
+    it falls due, one that loses it at every call makes few a second.
+    """
     starts: list[int] = []
-    launcher = threading.Thread(target=launch, args=(stub, duration_s, warmup_s, starts))
-    for thread in computing:
+
+    def launcher() -> None:
+        warm = time.perf_counter_ns() + round(1e9 * setting["warmup_s"])
+        launch(call, argument, starts, 1, warm, warm)
+        starts.clear()
+        now = time.perf_counter_ns()
+        soonest = now + round(1e9 * setting["min_s"])
+        latest = now + round(1e9 * setting["limit_s"])
+        launch(call, argument, starts, setting["intervals"] + 1, soonest, latest)
+
+    with background(setting["background"], setting["background_threads"]):
+        thread = threading.Thread(target=launcher)
         thread.start()
-    launcher.start()
-    launcher.join()
-    stop.set()
-    for thread in computing:
         thread.join()
-    kept = [start for start in starts if start >= starts[0] + round(1e9 * warmup_s)]
-    return [(later - earlier) / 1000 for earlier, later in pairwise(kept)]
+    return [later - earlier for earlier, later in pairwise(starts)]
 
 
-def launch(stub: Callable[[], Any], duration_s: float, warmup_s: float, starts: list[int]) -> None:
-    """Call the stub for `warmup_s` and `duration_s`, and until one interval is after the warm-up.
+def launch(
+    call: Call, argument: int, starts: list[int], count: int, soonest: int, latest: int
+) -> None:
+    """Call again and again and note when: the little Python between two calls.
 
-    Noting when is the little Python between two calls.
+    Until the clock is past `soonest` with `count` starts noted, or past `latest`; there are always
+    two starts.
     """
     clock = time.perf_counter_ns
     now = clock()
-    warm = now + round(1e9 * warmup_s)
-    end = warm + round(1e9 * duration_s)
-    while now < end or starts[-1] < warm:
+    while now < soonest or (len(starts) < count and now < latest) or len(starts) < 1:
         starts.append(now)
-        stub()
+        call(argument)
         now = clock()
     starts.append(now)
 
 
+def bare_loop_us(call: Call, argument: int, seconds: float) -> list[float]:
+    """µs a call of the launcher's loop in the main thread, with no other thread alive.
+
+    `BARE_CHUNKS` numbers, each from the whole time of a chunk and its number of calls, so not from
+    the times that the loop notes.
+    """
+    clock = time.perf_counter_ns
+    found = []
+    for _ in range(BARE_CHUNKS):
+        starts: list[int] = []
+        begin = clock()
+        end = begin + round(1e9 * seconds / BARE_CHUNKS)
+        launch(call, argument, starts, 1, end, end)
+        found.append((clock() - begin) / 1000 / (len(starts) - 1))
+    return found
+
+
+@contextlib.contextmanager
+def background(kind: str, count: int) -> Iterator[None]:
+    """Threads of one kind that run until the block ends."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=KINDS[kind], args=(stop,)) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
 def compute(stop: threading.Event) -> None:
-    """Pure Python arithmetic until told to stop."""
+    """Pure Python arithmetic: it never gives the GIL up of its own accord."""
     value = 1
     while not stop.is_set():
         for _ in range(1000):
             value = (value * 1103515245 + 12345) % 2147483648
 
 
-def gil_enabled() -> bool:
-    """False in a free-threaded Python that runs without the GIL."""
-    check = getattr(sys, "_is_gil_enabled", None)
-    return True if check is None else bool(check())
+def poll(stop: threading.Event) -> None:
+    """Waiting for work that does not come, as a scheduler's queue threads do most of the time."""
+    inbox: queue.Queue[None] = queue.Queue()
+    while not stop.is_set():
+        try:
+            inbox.get(timeout=POLL_S)
+        except queue.Empty:
+            continue
 
+
+def io(stop: threading.Event) -> None:
+    """A few bytes through a socket and back out, again and again; each end releases the GIL."""
+    near, far = socket.socketpair()
+    with near, far:
+        message = bytes(IO_BYTES)
+        while not stop.is_set():
+            near.send(message)
+            far.recv(IO_BYTES)
+
+
+KINDS: dict[str, Callable[[threading.Event], None]] = {
+    "none": compute,
+    "compute": compute,
+    "poll": poll,
+    "io": io,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1])

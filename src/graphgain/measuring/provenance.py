@@ -21,10 +21,11 @@ ROOT = PACKAGE.parents[1]
 """The checkout: where `src`, `workflow` and `results` are."""
 
 _NOT_MEASURING = frozenset(
-    PACKAGE / name for name in ("__init__.py", "errors.py", "experiments/__init__.py")
+    PACKAGE / name
+    for name in ("__init__.py", "errors.py", "experiments/__init__.py", "measuring/lock.py")
 )
-"""Cannot change a number: the version, the errors, and the registry, whose defaults are compared
-as parameters."""
+"""Cannot change a number: the version, the errors, the lock, and the registry, whose defaults are
+compared as parameters."""
 
 
 def experiment_sources(experiment: Experiment) -> list[Path]:
@@ -79,7 +80,10 @@ def command_line() -> list[str]:
 
 
 def _native_sources(experiment: Experiment) -> list[Path]:
-    return [file for name in experiment.native for file in included_files(SOURCES / f"{name}.cu")]
+    sources = [
+        SOURCES / (name if Path(name).suffix else f"{name}.cu") for name in experiment.native
+    ]
+    return [file for source in sources for file in included_files(source)]
 
 
 def _git(root: Path, *arguments: str) -> str | None:

@@ -1,40 +1,129 @@
 """Documents about Python threads and the GIL."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from graphgain.results.document import Document
-from graphgain.results.quantity import Quantity, Strict
+from graphgain.results.quantity import Finite, Quantity, Strict
+
+Microseconds = Annotated[float, Field(ge=0)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+Background = Literal[
+    "none",
+    "compute",  # pure Python arithmetic
+    "poll",  # a queue's get() with a timeout, in vain
+    "io",  # a few bytes through a socket, again and again
+]
+GilInCall = Literal["released", "kept"]
 
 
 class GilParameters(Strict):
-    """A launcher thread calls C for `spin_us` with the GIL released, again and again, beside others.
+    """How the launcher and the threads beside it are run; null where a source does not say.
 
-    It does so for `duration_s` in each of `process_runs` processes.
+    The launcher's call is a `stub`: "clock" is C that watches the clock for the wanted time,
+    "memchr" a search in a buffer of calibrated length. `spin_us` is the length that most rows have.
+    A row ends after `min_s` with its share of `intervals`, and after `limit_s` in any case, in each
+    of `process_runs` processes, of which `processes_at_once` run at the same time.
     """
 
     python: str
     switch_interval_ms: Annotated[float, Field(gt=0)]
-    duration_s: Annotated[float, Field(gt=0)] | None = None
+    stub: Literal["clock", "memchr"] | None = None
+    spin_us: Microseconds | None = None
+    poll_ms: Annotated[float, Field(gt=0)] | None = None
+    io_bytes: Annotated[int, Field(ge=1)] | None = None
+    intervals: Annotated[int, Field(ge=1)] | None = None
+    min_s: Annotated[float, Field(ge=0)] | None = None
+    limit_s: Annotated[float, Field(ge=0)] | None = None
     process_runs: Annotated[int, Field(ge=1)] | None = None
+    processes_at_once: Annotated[int, Field(ge=1)] | None = None
+    calls_per_step: Annotated[int, Field(ge=1)] | None = None
 
 
-class GilRow(Strict):
-    """Intervals between the launcher's calls beside `background_threads` computing threads.
+class Intervals(Strict):
+    """Intervals between the starts of a launcher's calls, beside other Python threads.
 
-    `call_us` is the calibrated call alone; `p99_us` is null where the samples are too few for it.
+    A percentile is null where the intervals are too few for it, `quantiles_us` (at the document's
+    `probabilities`) where they are fewer than 10,000. An interruption is an interval longer than
+    half a switch interval. The modes are of logarithmic bins, 100 a decade.
     """
 
+    background: Background
     background_threads: Annotated[int, Field(ge=0)]
-    spin_us: Annotated[float, Field(ge=0)]
-    call_us: Quantity | None = None
+    gil: GilInCall
     interval_us: Quantity
-    p90_us: Annotated[float, Field(ge=0)]
-    p99_us: Annotated[float, Field(ge=0)] | None
-    max_us: Annotated[float, Field(ge=0)]
-    share_over_1ms_percent: Annotated[float, Field(ge=0, le=100)]
+    p90_us: Microseconds | None
+    p99_us: Microseconds | None
+    p999_us: Microseconds | None
+    max_us: Microseconds
+    mode_us: Microseconds
+    share_over_1ms_percent: Percent
+    share_interrupted_percent: Percent
+    interruption_us: Quantity | None
+    interruption_mode_us: Microseconds | None
     calls_per_s: Quantity
+    quantiles_us: list[Finite] | None
+
+
+class GilRow(Intervals):
+    """One setting of the launcher that calls a stub.
+
+    `call_us` is the call alone and `empty_us` one that does not spin, both with the reading of the
+    clock: their difference is the time in C, which is calibrated to be `spin_us`. With no thread
+    beside the launcher, `bare_loop_us` is its loop without a thread at all, and
+    `above_bare_loop_percent` how far the launcher's mean interval is above that loop's mean.
+    `holds_gil` is false in a free-threaded Python that runs without the lock.
+    """
+
+    python: str
+    free_threaded: bool
+    holds_gil: bool
+    spin_us: Microseconds
+    switch_interval_ms: Annotated[float, Field(gt=0)]
+    empty_us: Quantity
+    call_us: Quantity
+    bare_loop_us: Quantity | None = None
+    above_bare_loop_percent: Quantity | None = None
+
+
+class GilGpuRow(Intervals):
+    """One setting of the launcher that launches kernels through tvm-ffi and waits for the GPU.
+
+    A step is `launches_per_step` launches and the wait. `gpu_us_per_kernel` is what the GPU needs
+    for one of them behind the other; what of a step that leaves over, it idles.
+    """
+
+    launches_per_step: Annotated[int, Field(ge=2)]
+    gpu_us_per_kernel: Quantity
+    step_us: Quantity
+    gpu_idle_percent: Quantity
+
+
+class LockStepRow(Strict):
+    """The step of a group of ranks, each of which has to finish before any goes on.
+
+    "resampled": the slowest of `ranks` steps drawn from `n` steps of single ranks; "measured": `n`
+    steps of that many real processes with a barrier. Null where `n` is too few for the percentile.
+    """
+
+    background: Background
+    background_threads: Annotated[int, Field(ge=0)]
+    ranks: Annotated[int, Field(ge=1)]
+    source: Literal["resampled", "measured"]
+    n: Annotated[int, Field(ge=1)]
+    p50_us: Microseconds | None
+    p90_us: Microseconds | None
+    p99_us: Microseconds | None
+
+
+class GilInterpreter(Strict):
+    """A CPython that was looked for; `version` is null where it was not found."""
+
+    release: str
+    version: str | None
+    free_threaded: bool
+    skipped: str | None
 
 
 class ProcessThreads(Strict):
@@ -51,5 +140,21 @@ class Gil(Document):
 
     experiment: Literal["gil"]
     parameters: GilParameters
+    probabilities: list[Annotated[float, Field(ge=0, le=1)]] = []
     rows: list[GilRow] = []
+    interpreters: list[GilInterpreter] = []
+    lock_step: list[LockStepRow] = []
+    lock_step_skipped: str | None = None
+    gpu: list[GilGpuRow] = []
+    gpu_skipped: str | None = None
     census: list[ProcessThreads] = []
+
+    @model_validator(mode="after")
+    def _quantiles_have_probabilities(self) -> Self:
+        for row in (*self.rows, *self.gpu):
+            if row.quantiles_us is not None and len(row.quantiles_us) != len(self.probabilities):
+                raise ValueError(
+                    f"a row has {len(row.quantiles_us)} quantiles, "
+                    f"but there are {len(self.probabilities)} probabilities"
+                )
+        return self
