@@ -3,7 +3,7 @@
 #   graphgain:
 #     title: How Python launches a kernel
 #     documents: [launch_paths, ffi_launch, decode_graph_gain, statements]
-#     figures: [launch_paths]
+#     figures: [launch_paths, launch_stages]
 #     tables: [ffi_launch, launch_paths]
 #   jupytext:
 #     notebook_metadata_filter: graphgain
@@ -36,8 +36,8 @@ import pandas as pd
 
 from graphgain import text
 from graphgain.exhibits import save_figure, save_table
-from graphgain.facts import fact, machine_key, save_facts
-from graphgain.figures import launch_paths
+from graphgain.facts import fact, machine_key, save_facts, words
+from graphgain.figures import launch_paths, launch_stages
 from graphgain.results.article import Statements
 from graphgain.results.forwards import DecodeGraphGain
 from graphgain.results.launches import FfiLaunch, LaunchPaths
@@ -53,12 +53,21 @@ FFI = {
     "graph": "one kernel of a\n512-kernel graph",
 }
 ADDS = {
+    "cpp_loop": "C++ loop, add",
     "tvm_ffi": "tvm-ffi,\nthree tensors",
     "jit_cached": "JIT, cached\nlookup",
     "aot_torch_library": "torch op in C++\n(AOT)",
     "jit_torch_op": "torch op\naround a JIT",
+    "jit_custom_op": "torch op around a\nJIT, custom_op",
     "other_warm_jit": "other JIT, warm\n(CuTe DSL, Triton)",
+    "torch_add_out": "torch.add(out=)",
+    "triton_jit": "Triton",
+    "triton_jit_pdl": "Triton, PDL",
+    "cupy_raw": "CuPy",
+    "numba_cuda": "Numba-CUDA",
+    "cuda_graph": "CUDA graph,\nper kernel",
 }
+LEVELS = {"cpp_loop": "cpp", "cuda_graph": "graph"}
 listings = load_documents(results, machines, FfiLaunch)
 paths = load_documents(results, machines, LaunchPaths)
 decodes = load_documents(results, machines, DecodeGraphGain)
@@ -69,30 +78,23 @@ shown_machines = [labels[name] for name in machines]
 # %% [markdown]
 # First the bare call: an empty kernel, launched from a Python loop through tvm-ffi, from a loop in
 # C++, and as part of a graph. Below it an elementwise add through each way of integrating a kernel.
-# The graph is left out of the figure: from Python, too, it is one call for 512 kernels.
+# Where the add was launched from C++ as well, it stands alone in the figure; the empty kernel is in
+# the table.
 
 # %%
 records = []
 for name in machines:
     label = labels[name]
-    for row in listings[name].rows if name in listings else []:
+    adds = [row for row in paths[name].rows if row.host_us] if name in paths else []
+    bare = [] if "cpp_loop" in {row.path for row in adds} else listings.get(name)
+    for row in bare.rows if bare else []:
         if row.path != "graph":
-            level = "cpp" if row.path == "cpp_loop" else "python"
+            level = LEVELS.get(row.path, "python")
             records.append((name, label, row.path, FFI[row.path], level, row.host_us, 3))
-    for row in paths[name].rows if name in paths else []:
-        if row.host_us is not None:
-            shown = ADDS.get(row.path, row.label)
-            records.append(
-                (
-                    name,
-                    label,
-                    row.path,
-                    shown,
-                    "python",
-                    row.host_us,
-                    0 if row.host_us.approximate else 2,
-                )
-            )
+    for row in adds:
+        shown, level = ADDS.get(row.path, row.label), LEVELS.get(row.path, "python")
+        digits = 0 if row.host_us.approximate else 2
+        records.append((name, label, row.path, shown, level, row.host_us, digits))
 calls = pd.DataFrame(
     [
         {
@@ -118,36 +120,62 @@ calls = calls.sort_values(
 calls.drop(columns=["label", "text"])
 
 # %% [markdown]
-# A step of as many launches as the machine's decode step has, and of the larger number that the
-# article assumes for a forward with little fusion. The budget is the eager decode step.
+# A step of as many launches as the machine's decode step has (without one of its own, as the other
+# machines' steps have), and of the larger number that the article assumes for a forward with little
+# fusion. The budget is the machine's own eager decode step.
 
 # %%
 unfused = {
     int(by_name(document)["paths_unfused_launches"].quantity.value)
     for document in statements.values()
 }
+fused = {name: {document.launches} for name, document in decodes.items()}
+budgets = {
+    name: min(row.step_ms.value for row in document.rows if row.host != "graph")
+    for name, document in decodes.items()
+}
 steps = pd.DataFrame(
     [
         {
             "machine": call["machine"],
+            "path": call["path"],
             "label": call["label"],
             "launches": launches,
             "issue_ms": launches * call["host_us"] / 1000,
-            "budget_ms": min(
-                row.step_ms.value for row in decodes[call["name"]].rows if row.host != "graph"
-            ),
+            "budget_ms": budgets.get(call["name"]),
         }
         for call in calls.to_dict("records")
-        if call["name"] in decodes
-        for launches in sorted({decodes[call["name"]].launches, *unfused})
+        for launches in sorted(unfused.union(fused.get(call["name"], set().union(*fused.values()))))
     ],
-    columns=["machine", "label", "launches", "issue_ms", "budget_ms"],
-)
+    columns=["machine", "path", "label", "launches", "issue_ms", "budget_ms"],
+).astype({"budget_ms": float})
 steps
 
 # %%
 data = calls[["machine", "path", "host_us", "low_us", "high_us"]]
 save_figure("launch_paths", lambda: launch_paths.draw(calls, steps, shown_machines), data, out)
+
+# %% [markdown]
+# Where the time goes: the differences between calls that leave a stage out and calls that do not,
+# measured in turn with each other.
+
+# %%
+stages = pd.DataFrame(
+    [
+        {
+            "machine": labels[name],
+            "path": stage.path,
+            "stage": stage.stage,
+            "host_us": stage.host_us.value,
+            "low_us": stage.host_us.low,
+            "high_us": stage.host_us.high,
+        }
+        for name, document in paths.items()
+        for stage in document.stages
+    ],
+    columns=["machine", "path", "stage", "host_us", "low_us", "high_us"],
+)
+save_figure("launch_stages", lambda: launch_stages.draw(stages, shown_machines), stages, out)
 
 # %%
 cells = pd.DataFrame(
@@ -181,29 +209,35 @@ save_table(
 )
 
 # %%
-NAMES = re.compile(r"(@\w+|[\w/]+(?:\.\w+)+(?:\([^)]*\))?|\w+_\w+)")
+CALLS = r"[\w.]+(?:\[[^\]]*\])?(?:<<<[^>]*>>>|\([^→]*\))"
+NAMES = r"@\w+|[\w/]+(?:\.\w+)+|\w+_\w+"
 
 
 def code(words: str) -> str:
-    """Words with the names of functions, decorators and files set as code."""
-    return NAMES.sub(r"`\1`", words)
+    """Words with calls and the names of functions, decorators and files set as code."""
+    return re.sub(f"({CALLS}|{NAMES})", r"`\1`", words)
 
 
+described = {}
+for row in (row for document in paths.values() for row in document.rows):
+    described.setdefault(row.path, row)
 cells = pd.DataFrame(
     [
         {
-            "path": row.label,
-            "call chain": code(row.call_chain or "–"),
-            "used in SGLang": code(row.used_in or "–")
-            + (f" ({row.files} files)" if row.files else ""),
+            "path": described[row.path].label,
+            "call chain": code(described[row.path].call_chain or "–"),
+            "used in SGLang": code(described[row.path].used_in or "–")
+            + (f" ({described[row.path].files} files)" if described[row.path].files else ""),
             "machine": labels[name],
             "text": ("about " if row.host_us.approximate else "")
             + text.quantity_with_interval(row.host_us, 0 if row.host_us.approximate else 2, "µs")
             if row.host_us
-            else f"skipped: {row.skipped or 'no reason given'}",
+            else row.skipped or "no reason given",
         }
+        for path in described
         for name, document in paths.items()
         for row in document.rows
+        if row.path == path
     ]
 )
 save_table(
@@ -247,8 +281,28 @@ for name, document in paths.items():
                     0 if row.host_us.approximate else 2,
                 )
             )
+            facts += [
+                fact(f"{key}.{row.path}_{step}_ms", count * row.host_us.value / 1000, "ms", 1)
+                for step, counts in (("step", set().union(*fused.values())), ("unfused", unfused))
+                for count in sorted(counts)[:1]
+            ]
         if row.files:
             facts.append(fact(f"{key}.{row.path}_files", row.files))
+    cost = {row.path: row.host_us.value for row in document.rows if row.host_us}
+    if "cpp_loop" in cost:
+        facts += [
+            fact(f"{key}.{path}_times", us / cost["cpp_loop"], "", 1) for path, us in cost.items()
+        ]
+    for stage in document.stages:
+        if stage.path in ("jit_custom_op", "aot_torch_library"):
+            chain = "aot" if stage.path == "aot_torch_library" else "jit"
+            facts.append(fact(f"{key}.{chain}_{stage.stage}_us", stage.host_us, "µs", 2))
+    versions = document.provenance.versions if document.provenance else {}
+    facts += [
+        words(f"{key}.{package.replace('-', '_').replace('.', '_')}_version", version)
+        for package, version in versions.items()
+        if version
+    ]
 for name, document in decodes.items():
     key = f"launch_paths.{machine_key(name)}"
     budget = min(row.step_ms.value for row in document.rows if row.host != "graph")

@@ -1,5 +1,6 @@
 """Bars: host cost of a call by integration path, and what a decode step of them costs."""
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -9,16 +10,16 @@ from matplotlib.figure import Figure
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, faint, ink
 
-LEVEL_COLORS = {"cpp": GREEN, "python": BLUE}
+LEVEL_COLORS = {"cpp": GREEN, "python": BLUE, "graph": PURPLE}
 STEP_COLORS = (GREY, ORANGE, PURPLE)
 
 
 def draw(calls: pd.DataFrame, steps: pd.DataFrame, machines: Sequence[str]) -> Figure:
     """One row of two panels a machine: µs a call at the left, ms a step at the right.
 
-    `calls` has the columns machine, label, level (cpp or python), host_us, low_us, high_us and
-    text. `steps` has machine, label, launches, issue_ms and budget_ms: the time to issue a step
-    of that many launches, beside the time in which the GPU executes the real one.
+    `calls` has the columns machine, label, level (cpp, python or graph), host_us, low_us, high_us
+    and text. `steps` has machine, label, launches, issue_ms and budget_ms: the time to issue a step
+    of that many launches, beside the time in which the GPU executes the real one (NaN: unknown).
     """
     if calls.empty:
         return draw_absent(machines)
@@ -49,7 +50,7 @@ def draw(calls: pd.DataFrame, steps: pd.DataFrame, machines: Sequence[str]) -> F
     right.set_xlabel("time (ms)")
     left.set_xlim(0, 1.4 * calls[["host_us", "high_us"]].max().max())
     if not steps.empty:
-        right.set_xlim(0, 1.15 * max(steps["issue_ms"].max(), steps["budget_ms"].max()))
+        right.set_xlim(0, 1.15 * float(steps[["issue_ms", "budget_ms"]].max().max()))
     note_absent(figure, present, machines)
     return figure
 
@@ -75,13 +76,10 @@ def _draw_steps(axes: Axes, rows: pd.DataFrame, labels: list[str]) -> None:
         axes.text(0.5, 0.5, "no decode step measured", transform=axes.transAxes, ha="center")
         return
     budget = float(rows["budget_ms"].iloc[0])
-    axes.axvspan(0, budget, color=faint(), alpha=0.55, linewidth=0, zorder=0)
-    axes.annotate(
-        f" GPU needs\n {budget:.2f} ms",
-        (0, -0.98),
-        va="center",
-        fontsize=9.5,
-    )
+    if not math.isnan(budget):
+        axes.axvspan(0, budget, color=faint(), alpha=0.55, linewidth=0, zorder=0)
+    needs = "GPU time\n not measured" if math.isnan(budget) else f"GPU needs\n {budget:.2f} ms"
+    axes.annotate(f" {needs}", (0, -0.98), va="center", fontsize=9.5)
     counts = sorted(set(rows["launches"]))
     height = 0.76 / len(counts)
     for index, launches in enumerate(counts):
