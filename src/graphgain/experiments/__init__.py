@@ -122,6 +122,12 @@ def _same_type(value: Any, default: Any) -> bool:
 
 _ROUNDS: Parameters = {"rounds": 180, "max_rounds": 540, "warmup": 20, "process_runs": 3}
 
+_FORWARD_PACKAGES: Mapping[str, str] = {
+    "torch": "torch",
+    "triton": "triton",
+    "transformers": "transformers",
+}
+
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
@@ -214,6 +220,48 @@ EXPERIMENTS: dict[str, Experiment] = {
                     *("cute_dsl", "cupy_raw", "numba_cuda", "cuda_core", "cuda_bindings"),
                     "cuda_graph",
                 ],
+            },
+        ),
+        Experiment(
+            name="decode_graph_gain",
+            title="One decode step under Python, C++ and a graph",
+            module="graphgain.experiments.decode_graph_gain",
+            native=("unroll/unroll",),
+            tools=("nvcc",),
+            packages=_FORWARD_PACKAGES,
+            parameters={
+                # The first is the document's own, the others stand beside it.
+                "models": ["lean", "transformers"],
+                # 0: all; and the folder of a checkpoint instead of random weights, or "".
+                "layers": 0,
+                "checkpoint": "",
+                "cached_tokens": 1024,
+                "rounds": 15,
+                "warmup": 2,
+                "profiled_rounds": 3,
+                "process_runs": 3,
+            },
+        ),
+        Experiment(
+            name="prefill_graph_gain",
+            title="Short prefills under Python, C++ and a graph",
+            module="graphgain.experiments.prefill_graph_gain",
+            native=("unroll/unroll",),
+            tools=("nvcc",),
+            packages={**_FORWARD_PACKAGES, "fla": "flash-linear-attention"},
+            parameters={
+                "models": ["lean", "transformers"],
+                "layers": 0,
+                "checkpoint": "",
+                "tokens": [128, 256, 384, 512, 768, 1024],
+                "tokens_after_cached": 256,
+                "cached_tokens": [4096, 16384, 32768],
+                "tokens_beside": [128, 1024],
+                "cached_tokens_beside": [4096],
+                "rounds": 10,
+                "warmup": 1,
+                "profiled_rounds": 0,
+                "process_runs": 3,
             },
         ),
         Experiment(

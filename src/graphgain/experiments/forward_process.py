@@ -27,9 +27,9 @@ def main(argument: str) -> None:
 
 
 def run(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Measure `cases` (pairs of tokens and cached tokens) of `models`.
+    """Measure the `cases` of each model: pairs of tokens and cached tokens by the model's name.
 
-    Other keys: `layers`, `checkpoint`, `rounds`, `warmup`, `profiled_rounds`, `build`.
+    Other keys: `layers`, `checkpoint`, `hosts`, `rounds`, `warmup`, `profiled_rounds`, `build`.
     """
     import torch
 
@@ -39,11 +39,12 @@ def run(wanted: dict[str, Any]) -> dict[str, Any]:
     torch.cuda.set_device(0)
     bandwidth = copy_gb_s(device)
     _say("building models")
-    models = build_models(wanted["models"], wanted["layers"], wanted["checkpoint"], device)
+    cases: dict[str, list[tuple[int, int]]] = wanted["cases"]
+    models = build_models(list(cases), wanted["layers"], wanted["checkpoint"], device)
     shapes = model_shapes(wanted["checkpoint"], wanted["layers"])
     forwards = []
     for name, make in models.items():
-        for tokens, cached in wanted["cases"]:
+        for tokens, cached in cases[name]:
             _say(f"{name}: {tokens} tokens after {cached}")
             forwards.append(
                 {
@@ -92,7 +93,9 @@ def _measure(forward: Any, wanted: dict[str, Any]) -> dict[str, Any]:
     result = {
         **counts(captured),
         "identical_outputs": identical_outputs(captured),
-        "samples": asdict(time_hosts(captured, wanted["rounds"], wanted["warmup"])),
+        "samples": asdict(
+            time_hosts(captured, wanted["rounds"], wanted["warmup"], wanted["hosts"])
+        ),
     }
     if wanted["profiled_rounds"]:
         result["profile"] = profile_hosts(captured, wanted["profiled_rounds"])

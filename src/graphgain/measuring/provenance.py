@@ -1,6 +1,7 @@
 """How, when and by which code a document was measured."""
 
 import datetime
+import os
 import platform
 import subprocess
 import sys
@@ -83,7 +84,8 @@ def _native_sources(experiment: Experiment) -> list[Path]:
     sources = [
         SOURCES / (name if Path(name).suffix else f"{name}.cu") for name in experiment.native
     ]
-    return [file for source in sources for file in included_files(source)]
+    # A library in a folder of its own includes headers from the folder above.
+    return [Path(os.path.normpath(file)) for source in sources for file in included_files(source)]
 
 
 def _git(root: Path, *arguments: str) -> str | None:

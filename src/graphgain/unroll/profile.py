@@ -28,7 +28,6 @@ def profile_hosts(captured: Captured, rounds: int) -> dict[str, Any]:
     """
     hosts = captured.hosts()
     timelines: dict[str, list[list[Span]]] = {host: [] for host in (EAGER, CPP, GRAPH)}
-    _timeline(captured, hosts[GRAPH])  # the profiler's own start
     for _ in range(rounds):
         for host, found in timelines.items():
             found.append(_timeline(captured, hosts[host]))
@@ -87,18 +86,34 @@ def medians(rows: list[list[float]]) -> list[float]:
 
 
 def _timeline(captured: Captured, issue: Callable[[], Any]) -> list[Span]:
-    with torch.cuda.stream(captured.stream):
+    """The spans of one run, the second in its session: the first launches that a session sees are
+    slowed down by milliseconds."""
+    stream = captured.stream
+    with torch.cuda.stream(stream):
         captured.restore()
-        captured.stream.synchronize()
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiler:
-            returned = issue()
-            captured.stream.synchronize()
-    del returned
+        stream.synchronize()
+        with torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CUDA], acc_events=True
+        ) as profiler:
+            issue()
+            captured.restore()
+            stream.synchronize()
+            issue()
+            stream.synchronize()
     spans = [
         Span(event.name(), event.start_ns(), event.start_ns() + event.duration_ns())
         for event in profiler.profiler.kineto_results.events()
         if event.device_type() == torch.autograd.DeviceType.CUDA and event.duration_ns() > 0
     ]
-    if not spans:
-        raise MeasureError(f"{captured.forward.model}: the profiler (CUPTI) reports no kernels.")
-    return sorted(spans, key=lambda span: span.start_ns)
+    return second_run(sorted(spans, key=lambda span: span.start_ns), len(captured.saved))
+
+
+def second_run(spans: list[Span], between: int) -> list[Span]:
+    """The second of two equal runs with `between` copies between them; raises MeasureError."""
+    both = len(spans) - between
+    if both <= 0 or both % 2:
+        raise MeasureError(
+            f"The profiler (CUPTI) reports {len(spans)} spans, which are not two equal "
+            f"runs with {between} copies between them."
+        )
+    return spans[-(both // 2) :]

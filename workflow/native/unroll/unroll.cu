@@ -16,6 +16,9 @@
 #include <vector>
 
 #include "../captured.hpp"
+#include "../driver.hpp"
+#include "../failure.hpp"
+#include "../json.hpp"
 
 namespace graphgain {
 namespace {
