@@ -91,12 +91,13 @@ def test_a_short_run_makes_a_valid_document(
     assert bool(document.gpu) == (document.gpu_skipped is None)
 
 
-def series(intervals_us: list[float], bare_us: list[float] | None = None) -> dict[str, Any]:
+def series(intervals_us: list[float], bare_us: Any = (), thread_us: Any = ()) -> dict[str, Any]:
     lengths, counts = np.unique(np.round(1000 * np.array(intervals_us)), return_counts=True)
     return {
         "empty_us": [0.5, 0.5],
         "call_us": [5.5, 5.5],
-        "bare_us": bare_us or [],
+        "bare_us": list(bare_us),
+        "thread_us": list(thread_us),
         "interval_ns": lengths.tolist(),
         "interval_count": counts.tolist(),
     }
@@ -135,12 +136,20 @@ def test_a_distribution_is_kept_from_ten_thousand_intervals_on() -> None:
     assert list(gil.PROBABILITIES) == sorted(set(gil.PROBABILITIES))
 
 
-def test_the_bare_loop_is_compared_by_means_run_by_run() -> None:
+def test_the_loops_with_and_without_a_thread_are_compared_in_pairs() -> None:
     setting = gil.Setting("none", 0, 5.0, 5.0)
-    runs = [series([10.0, 11.0], [10.0]), series([30.0, 30.0], [20.0, 40.0])]
+    # The core's speed halves between the turns; each pair sees it.
+    runs = [series([10.0], [10, 20], [10.5, 21]), series([10.0], [10, 20, 40], [10, 20, 80])]
     row = gil.row(setting, PYTHON, runs)
     assert row["above_bare_loop_percent"]["runs"] == [5.0, 0.0]
     assert row["bare_loop_us"]["median"] == 20.0
+
+
+def test_a_loop_in_a_thread_is_the_same_loop() -> None:
+    calls: list[int] = []
+    bare, threaded = gil_process.compare_loops(calls.append, 7, 0.05)
+    assert len(bare) == len(threaded) == gil_process.PAIRS
+    assert all(us > 0 for us in (*bare, *threaded))
 
 
 def test_settings_are_slices_without_repetition() -> None:
@@ -264,7 +273,7 @@ def test_another_process_gives_the_runs_of_its_copies(library: str) -> None:
     for run in runs:
         assert run["gil"] is True and run["python"].startswith(f"3.{sys.version_info.minor}.")
         assert sum(run["series"][0]["interval_count"]) >= 5
-        assert len(run["series"][0]["bare_us"]) == 2 * gil_process.BARE_CHUNKS
+        assert len(run["series"][0]["thread_us"]) == gil_process.PAIRS
 
 
 def test_interpreters_are_asked_what_they_are(

@@ -45,6 +45,9 @@ MIN_DISTRIBUTION = 10_000
 
 BINS_PER_DECADE = 100
 
+CORES_OF_TWO_RANKS = 4
+"""Each rank has a launcher in its call and a thread that computes meanwhile."""
+
 Counts = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 """Lengths of intervals in µs, rising, and how many there are of each."""
 
@@ -200,10 +203,7 @@ def row(
     if all(bare):
         result["bare_loop_us"] = quantity(bare, keep_samples=False)
         result["above_bare_loop_percent"] = quantity(
-            [
-                [100 * (mean_us(count) / float(np.mean(loop)) - 1)]
-                for count, loop in zip(counts, bare, strict=True)
-            ],
+            [100 * (np.array(one["thread_us"]) / np.array(one["bare_us"]) - 1) for one in series],
             keep_samples=False,
         )
     return result
@@ -212,11 +212,6 @@ def row(
 def interval_counts(series: dict[str, Any]) -> Counts:
     """The intervals of one process run."""
     return np.array(series["interval_ns"]) / 1000, np.array(series["interval_count"])
-
-
-def mean_us(counts: Counts) -> float:
-    """The mean interval of one process run."""
-    return float(np.average(counts[0], weights=counts[1]))
 
 
 def distribution(counts: Sequence[Counts], switch_interval_ms: float) -> dict[str, Any]:
@@ -275,7 +270,10 @@ def describe_interpreter(release: str, found: Interpreter | None) -> dict[str, A
 
 
 def run_ranks(wanted: Any, library: Path | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Steps of groups: resampled from single ranks for every size, and of two real ranks."""
+    """Steps of groups: resampled from single ranks for every size, and of two real ranks.
+
+    The latter not where their launchers and computing threads would have to share cores.
+    """
     if library is None:
         return [], "no C compiler was found, and the ranks' barrier is written in C"
     rows = []
@@ -290,26 +288,22 @@ def run_ranks(wanted: Any, library: Path | None) -> tuple[list[dict[str, Any]], 
             "calls": wanted["calls_per_step"],
             "seconds": wanted["rank_s"],
         }
-        alone, pair = (
-            np.concatenate(
-                [
-                    run_json(
-                        python_module(
-                            gil_ranks_process.__name__, json.dumps({**argument, "ranks": ranks})
-                        ),
-                        name="The group of ranks",
-                        timeout_s=_TIMEOUT_S,
-                    )["step_us"]
-                    for _ in range(wanted["process_runs"])
-                ]
-            )
-            for ranks in (1, 2)
-        )
-        rows += [
-            {"background": kind, "background_threads": threads, **found}
-            for found in [*resampled(alone, wanted["ranks"]), measured(pair, 2)]
-        ]
+        found = resampled(group_steps(argument, 1, wanted["process_runs"]), wanted["ranks"])
+        if kind != "compute" or len(os.sched_getaffinity(0)) >= CORES_OF_TWO_RANKS:
+            found.append(measured(group_steps(argument, 2, wanted["process_runs"]), 2))
+        rows += [{"background": kind, "background_threads": threads, **one} for one in found]
     return rows, None
+
+
+def group_steps(argument: dict[str, Any], ranks: int, runs: int) -> npt.NDArray[np.float64]:
+    """The steps of so many groups of ranks, one after the other."""
+    command = python_module(gil_ranks_process.__name__, json.dumps({**argument, "ranks": ranks}))
+    return np.concatenate(
+        [
+            run_json(command, name="The group of ranks", timeout_s=_TIMEOUT_S)["step_us"]
+            for _ in range(runs)
+        ]
+    )
 
 
 def parse_background(text: str) -> tuple[str, int]:

@@ -36,7 +36,7 @@ Call = Callable[[int], Any]
 POLL_S = 0.001
 IO_BYTES = 64
 BUFFER_BYTES = 1 << 24
-BARE_CHUNKS = 30
+PAIRS = 50
 _CALIBRATION_CALLS = 101
 _LONG_CALLS = 5
 _CORRECTIONS = 3
@@ -151,7 +151,7 @@ def durations_us(call: Call, argument: int, count: int) -> list[float]:
 
 
 def measure_setting(stub: Stub, setting: dict[str, Any]) -> dict[str, Any]:
-    """One setting's series: the call alone, the launcher's loop alone, and the intervals.
+    """One setting's series: the call alone, the loop with and without a thread, the intervals.
 
     Intervals are counted by their length in ns, as there may be millions.
     """
@@ -159,15 +159,14 @@ def measure_setting(stub: Stub, setting: dict[str, Any]) -> dict[str, Any]:
     call = stub.call(setting["gil"])
     argument = stub.argument(call, setting["spin_us"])
     alone = not setting["background_threads"]
-    # The bare loop before and after, so that a drift of the clock rate falls out.
-    bare_s = setting["min_s"] / 2
-    bare_us = bare_loop_us(call, argument, bare_s) if alone else []
+    bare_us, thread_us = compare_loops(call, argument, setting["min_s"]) if alone else ([], [])
     intervals = measure(call, argument, setting)
     counted = sorted(Counter(intervals).items())
     return {
         "empty_us": durations_us(call, 0, _CALIBRATION_CALLS),
         "call_us": durations_us(call, argument, _CALIBRATION_CALLS),
-        "bare_us": [*bare_us, *(bare_loop_us(call, argument, bare_s) if alone else [])],
+        "bare_us": bare_us,
+        "thread_us": thread_us,
         "interval_ns": [ns for ns, _ in counted],
         "interval_count": [count for _, count in counted],
     }
@@ -215,21 +214,28 @@ def launch(
     starts.append(now)
 
 
-def bare_loop_us(call: Call, argument: int, seconds: float) -> list[float]:
-    """µs a call of the launcher's loop in the main thread, with no other thread alive.
+def compare_loops(call: Call, argument: int, seconds: float) -> tuple[list[float], list[float]]:
+    """µs a call of the launcher's loop in the main thread alone, and in a thread of its own.
 
-    `BARE_CHUNKS` numbers, each from the whole time of a chunk and its number of calls, so not from
-    the times that the loop notes.
+    `PAIRS` of each, taking turns, as a core does not keep its speed. The main thread's come from
+    the whole time of a turn and its number of calls, and not from the times that the loop notes, as
+    the others do.
     """
-    clock = time.perf_counter_ns
-    found = []
-    for _ in range(BARE_CHUNKS):
+    clock, turn_ns = time.perf_counter_ns, round(1e9 * seconds / PAIRS / 2)
+    bare: list[float] = []
+    threaded: list[float] = []
+    for _ in range(PAIRS):
         starts: list[int] = []
         begin = clock()
-        end = begin + round(1e9 * seconds / BARE_CHUNKS)
-        launch(call, argument, starts, 1, end, end)
-        found.append((clock() - begin) / 1000 / (len(starts) - 1))
-    return found
+        launch(call, argument, starts, 1, begin + turn_ns, begin + turn_ns)
+        bare.append((clock() - begin) / 1000 / (len(starts) - 1))
+        starts.clear()
+        end = clock() + turn_ns
+        thread = threading.Thread(target=launch, args=(call, argument, starts, 1, end, end))
+        thread.start()
+        thread.join()
+        threaded.append((starts[-1] - starts[0]) / 1000 / (len(starts) - 1))
+    return bare, threaded
 
 
 @contextlib.contextmanager

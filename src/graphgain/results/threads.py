@@ -71,8 +71,8 @@ class GilRow(Intervals):
 
     `call_us` is the call alone and `empty_us` one that does not spin, both with the reading of the
     clock: their difference is the time in C, which is calibrated to be `spin_us`. With no thread
-    beside the launcher, `bare_loop_us` is its loop without a thread at all, and
-    `above_bare_loop_percent` how far the launcher's mean interval is above that loop's mean.
+    beside the launcher, `bare_loop_us` is its loop in the main thread, without any other, and
+    `above_bare_loop_percent` how far the same loop in a thread is above it, turn by turn.
     `holds_gil` is false in a free-threaded Python that runs without the lock.
     """
 
