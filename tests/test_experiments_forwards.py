@@ -124,7 +124,9 @@ def test_other_models_stand_beside_the_first() -> None:
 def test_without_a_profile_there_are_times_only() -> None:
     one = forward("lean")
     del one["profile"]
-    document = decode([run(one)])
+    one["not_profiled"] = "The profiler is not available."
+    document = decode([run(one), run(forward("lean"))])
+    assert "The profiler is not available." in document.notes
     assert document.launch_times is None
     assert document.per_kernel == []
     assert document.kernels[0].graph_us is None

@@ -108,8 +108,14 @@ def identical(forwards: Sequence[Raw]) -> dict[str, bool]:
 
 
 def warnings(found: Mapping[tuple[str, int, int], list[Raw]]) -> list[str]:
-    """Notes about forwards whose C++ launches did not give the graph's result."""
-    return [
+    """Notes about forwards without a profile, and about hosts that gave another result."""
+    unprofiled = {
+        forward["not_profiled"]: None
+        for forwards in found.values()
+        for forward in forwards
+        if "not_profiled" in forward
+    }
+    return [*unprofiled] + [
         f"{model}, {tokens} tokens after {cached}: {host} gives another result than the graph."
         for (model, tokens, cached), forwards in found.items()
         for host, same in identical(forwards).items()

@@ -32,11 +32,13 @@ def profile_hosts(captured: Captured, rounds: int) -> dict[str, Any]:
         for host, found in timelines.items():
             found.append(_timeline(captured, hosts[host]))
     expected = len(captured.unrolled.nodes)
+    names = [span.name for span in timelines[GRAPH][0]]
     for host in (CPP, GRAPH):
         for spans in timelines[host]:
-            if len(spans) != expected:
+            if len(spans) != expected or [span.name for span in spans] != names:
                 raise MeasureError(
-                    f"{captured.forward.model}: the profiler saw {len(spans)} of {expected} nodes."
+                    f"{captured.forward.model}: the profiler (CUPTI) reports {len(spans)} other "
+                    f"nodes than the {expected} that were issued."
                 )
     return {
         host: {
