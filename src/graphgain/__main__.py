@@ -10,6 +10,7 @@ from graphgain import __version__
 from graphgain.errors import GraphgainError
 from graphgain.measuring.commands import add_commands
 from graphgain.traces.commands import add_commands as add_trace_command
+from graphgain.unroll.commands import add_commands as add_unroll
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument("--site", type=Path, default=Path("report/_site"))
     publish.set_defaults(command=_publish)
     add_commands(commands)
+    add_unroll(commands)
     add_trace_command(commands)
     return parser
 

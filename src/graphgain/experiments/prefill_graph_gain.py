@@ -43,8 +43,9 @@ def cases(wanted: Mapping[str, Any]) -> dict[str, list[Case]]:
     found: dict[str, list[Case]] = {}
     for model in wanted["models"]:
         which = "_beside" if found else ""
-        found[model] = [(tokens, 0) for tokens in wanted[f"tokens{which}"]]
-        found[model] += [(length, cached) for cached in wanted[f"cached_tokens{which}"]]
+        empty = [(tokens, 0) for tokens in wanted[f"tokens{which}"]]
+        filled = [(length, cached) for cached in wanted[f"cached_tokens{which}"]]
+        found[model] = list(dict.fromkeys(empty + filled))
     return found
 
 
