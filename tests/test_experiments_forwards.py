@@ -176,6 +176,13 @@ def test_prefill_cases_of_the_first_model_and_the_others() -> None:
     }
 
 
+def test_a_case_that_is_named_twice_is_measured_once() -> None:
+    wanted = EXPERIMENTS["prefill_graph_gain"].with_overrides(
+        {"models": ["lean"], "tokens": [256, 256], "cached_tokens": [0]}
+    )
+    assert prefill_graph_gain.cases(wanted) == {"lean": [(256, 0)]}
+
+
 def test_another_model_is_named_in_the_parameters() -> None:
     wanted = EXPERIMENTS["decode_graph_gain"].with_overrides({"layers": 8})
     assert parameters(wanted, "Qwen/Qwen3-8B")["model"] == "Qwen/Qwen3-8B"

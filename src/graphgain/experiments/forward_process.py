@@ -46,14 +46,14 @@ def run(wanted: dict[str, Any]) -> dict[str, Any]:
     for name, make in models.items():
         for tokens, cached in cases[name]:
             _say(f"{name}: {tokens} tokens after {cached}")
-            forwards.append(
-                {
-                    "model": name,
-                    "tokens": tokens,
-                    "cached_tokens": cached,
-                    **_measure(make(tokens, cached), wanted),
-                }
-            )
+            try:
+                measured = _measure(make(tokens, cached), wanted)
+            except torch.OutOfMemoryError:
+                raise MeasureError(
+                    f"{name}: the GPU's memory is too small for {tokens} tokens after {cached}; "
+                    "use fewer tokens, fewer layers or a smaller model."
+                ) from None
+            forwards.append({"model": name, "tokens": tokens, "cached_tokens": cached, **measured})
             # The captured memory goes back before the next case.
             gc.collect()
             torch.cuda.empty_cache()

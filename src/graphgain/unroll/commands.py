@@ -77,7 +77,7 @@ def _case(tokens: int, decode: bool) -> dict[str, Any]:
     """The parameters of the experiment that name this one forward."""
     if decode:
         return {"cached_tokens": tokens}
-    return {"tokens": [tokens], "cached_tokens": []}
+    return {"tokens": [tokens], "tokens_after_cached": tokens, "cached_tokens": [0]}
 
 
 def table(document: Mapping[str, Any]) -> str:
