@@ -163,6 +163,8 @@ def test_prefill_rows() -> None:
     row = document.rows[0]
     assert row.cpp_eager_ms is not None and row.cpp_eager_ms.median == pytest.approx(5.1)
     assert row.saved_ms is not None and row.saved_ms.median == pytest.approx(0.9)
+    assert row.host_issue_ms.median == 0.6
+    assert row.cpp_issue_ms is not None and row.cpp_issue_ms.median == 1.1
     assert [one.engine for one in document.beside] == ["transformers"]
 
 

@@ -149,7 +149,8 @@ class PrefillRow(Strict):
     """One prefill; the two `_printed` fields are the source's own arithmetic, kept as printed.
 
     Times are until all is done. `saved_ms` is what the graph saves against C++ eager, pairwise;
-    `host_issue_ms` the time of the fastest host that launches kernel by kernel. `launches` may
+    `host_issue_ms` the time of the fastest host that launches kernel by kernel; where there is a
+    `cpp_issue_ms`, that is the one which a full launch queue may have held back. `launches` may
     depend on the number of tokens.
     """
 
@@ -162,6 +163,7 @@ class PrefillRow(Strict):
     saved_percent_printed: Finite | None = None
     per_call_us_printed: Finite | None = None
     eager_issue_ms: Quantity | None = None
+    cpp_issue_ms: Quantity | None = None
     saved_ms: Quantity | None = None
     python_saved_ms: Quantity | None = None
     launches: Positive | None = None
