@@ -290,7 +290,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                 # All process runs together, at least; fewer where `limit_s` ends a run.
                 "intervals": 10500,
                 "min_s": 1.0,
-                "limit_s": 20.0,
+                "limit_s": 3.0,
                 "warmup_s": 0.1,
                 "process_runs": 3,
             },
