@@ -8,7 +8,16 @@ import pytest
 from notebook_source import ROOT
 
 SECTIONS = ROOT / "report" / "sections"
-OURS = ["agent_workload", "handoff", "gil", "ttft", "ttft_breakdown", "claims", "appendix"]
+OURS = [
+    "agent_workload",
+    "agent_ttft",
+    "handoff",
+    "gil",
+    "ttft",
+    "ttft_breakdown",
+    "claims",
+    "appendix",
+]
 
 
 def test_the_appendix_has_the_commands_as_kept() -> None:

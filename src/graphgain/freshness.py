@@ -47,6 +47,8 @@ def check_document(path: Path, overrides: Overrides | None = None) -> Freshness:
     if kind == "published":
         return Freshness(name, "published")
     experiment = EXPERIMENTS.get(name)
+    if name == "agent_workload":
+        return _check_trace(document)
     if experiment is None:
         return Freshness(name, "stale", ("no experiment of this name exists any more",))
     try:
@@ -63,6 +65,21 @@ def check_document(path: Path, overrides: Overrides | None = None) -> Freshness:
     if hashed != now:
         reasons.append(f"source {hashed[:_HASH_DIGITS]} → {now[:_HASH_DIGITS]}")
     return Freshness(name, "stale" if reasons else "fresh", tuple(reasons))
+
+
+def _check_trace(document: Mapping[str, Any]) -> Freshness:
+    """The state of a trace's document: counting it again takes its files, not a machine."""
+    from graphgain.traces.provenance import counting_hash
+
+    try:
+        hashed = document["provenance"]["source_hash"]
+    except (KeyError, TypeError) as error:
+        return Freshness("agent_workload", "broken", (f"has no provenance: {error!r}",))
+    now = counting_hash()
+    if hashed == now:
+        return Freshness("agent_workload", "fresh")
+    reason = f"source {hashed[:_HASH_DIGITS]} → {now[:_HASH_DIGITS]}"
+    return Freshness("agent_workload", "stale", (reason,))
 
 
 def check_machine(

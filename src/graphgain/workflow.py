@@ -14,13 +14,14 @@ import yaml
 
 from graphgain.config import Config, check_config, select_machines
 from graphgain.experiments import EXPERIMENTS
-from graphgain.experiments import EXPERIMENTS
 from graphgain.measuring.plan import Plan, make_plan
 from graphgain.measuring.provenance import experiment_sources
 from graphgain.notebooks import Notebook, list_notebooks
+from graphgain.results.store import list_traces
 from graphgain.site.commit import describe_commit
 from graphgain.site.listings import read_listings
 from graphgain.sources import imported_modules
+from graphgain.traces.provenance import counting_sources
 
 RESULTS = Path("results")
 BUILD = Path("build")
@@ -42,13 +43,19 @@ class Project:
 
     def documents(self, notebook: Notebook) -> list[str]:
         """The result documents that a notebook shows: those kept, and those planned here."""
-        return [
+        of_machines = [
             str(path)
             for machine in self.machines
             for experiment in notebook.documents
             if (path := RESULTS / machine / f"{experiment}.json").exists()
             or (machine == self.plan.slug and experiment in self.plan.experiments)
         ]
+        of_traces = self.trace_documents() if "agent_workload" in notebook.documents else []
+        return of_machines + of_traces
+
+    def trace_documents(self) -> list[str]:
+        """The documents of the counted traces, which are shown with any machines."""
+        return [str(RESULTS / slug / "agent_workload.json") for slug in list_traces(RESULTS)]
 
     def machine_files(self) -> list[str]:
         """`machine.json` of every machine shown."""
@@ -134,7 +141,8 @@ class Project:
             for experiment in EXPERIMENTS.values()
             for path in experiment_sources(experiment)
         }
-        return sorted(listed | hashed)
+        counting = {os.path.relpath(path) for path in counting_sources()}
+        return sorted(listed | hashed | counting)
 
     def kept_documents(self) -> list[str]:
         """Every document of the machines shown, for the downloads of the site."""
@@ -145,7 +153,7 @@ class Project:
             if path.name != "machine.json"
         }
         planned = {document for n in self.notebooks for document in self.documents(n)}
-        return sorted(kept | planned)
+        return sorted(kept | planned | set(self.trace_documents()))
 
 
 def open_project(raw: Mapping[str, Any]) -> Project:

@@ -1,4 +1,4 @@
-"""Tokens to prefill per request: the points of the distribution that are known, and no curve."""
+"""Tokens to prefill per request: traces as curves; of a published summary the points it gives."""
 
 from collections.abc import Sequence
 
@@ -9,26 +9,56 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from graphgain.figures.machines import draw_absent, machine_color, note_absent
-from graphgain.figures.style import faint
+from graphgain.figures.style import faint, ink
+
+MARKS_PERCENT = (50, 85)
+"""Where the article reads the distribution."""
+
+_ROOM_PERCENT = 55  # a shorter bar has no room for a sentence
 
 
-def draw(hits: pd.DataFrame, points: pd.DataFrame, machines: Sequence[str]) -> Figure:
+def draw(
+    hits: pd.DataFrame,
+    points: pd.DataFrame,
+    machines: Sequence[str],
+    curves: pd.DataFrame | None = None,
+) -> Figure:
     """Above, how much of the input is cached; below, what is known of the distribution.
 
-    `hits` has the columns machine and percent (share of input tokens found in the cache);
-    `points` has machine, tokens, percent (share of requests with at most so many tokens to
-    prefill) and text. Between two points a distribution can only pass through the box that they
-    span, because it never falls: the boxes are shaded.
+    `hits` has the columns machine and percent (share of input tokens found in the cache); `points`
+    has machine, tokens, percent (share of requests with at most so many tokens to prefill), text
+    and, beside curves, name. Between two points a distribution can only pass through the box that
+    they span, because it never falls: the boxes are shaded. `curves` has machine, tokens, percent
+    and name (for the legend) of traces whose every request is known. A trace stands in the column
+    machine as well.
     """
     if hits.empty:
         return draw_absent(machines)
     bar_in = 0.42 * len(hits) + 0.75
-    figure = Figure(figsize=(7.6, bar_in + 3.5))
+    figure = Figure(figsize=(7.6, bar_in + (3.5 if curves is None else 4.9)))
     above, below = figure.subplots(2, 1, height_ratios=[bar_in, 3.5])
     _draw_hits(above, hits, machines)
-    _draw_points(below, points, machines)
+    if curves is not None and not curves.empty:
+        _draw_curves(below, curves, machines)
+    _draw_points(below, points, machines, alone=curves is None or curves.empty)
     note_absent(figure, hits["machine"], machines)
     return figure
+
+
+def _draw_curves(axes: Axes, curves: pd.DataFrame, machines: Sequence[str]) -> None:
+    for machine, own in curves.groupby("machine", sort=False):
+        color = machine_color(str(machine), machines)
+        axes.plot(own["tokens"], own["percent"], color=color, label=own["name"].iloc[0])
+    for percent in MARKS_PERCENT:
+        axes.axhline(percent, color=ink(), linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.annotate(
+            f"{percent} %",
+            (0.008, percent),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(0, 3),
+            textcoords="offset points",
+            weight="bold",
+        )
 
 
 def _draw_hits(axes: Axes, hits: pd.DataFrame, machines: Sequence[str]) -> None:
@@ -36,9 +66,12 @@ def _draw_hits(axes: Axes, hits: pd.DataFrame, machines: Sequence[str]) -> None:
         color = machine_color(row["machine"], machines)
         axes.barh(place, row["percent"], 0.7, color=color, alpha=0.3, linewidth=0)
         axes.barh(place, 100 - row["percent"], 0.7, left=row["percent"], color=color, linewidth=0)
-        axes.text(2, place, f"{row['percent']:g} % found in the prefix cache", va="center")
+        said = f"{round(row['percent'], 1):g} %"
+        if row["percent"] > _ROOM_PERCENT:
+            said += " found in the prefix cache"
+        axes.text(2, place, said, va="center")
         axes.annotate(
-            f"{100 - row['percent']:.3g} %\nto prefill",
+            f"{round(100 - row['percent'], 1):g} %\nto prefill",
             (100, place),
             xytext=(6, 0),
             textcoords="offset points",
@@ -56,10 +89,11 @@ def _draw_hits(axes: Axes, hits: pd.DataFrame, machines: Sequence[str]) -> None:
         spine.set_visible(False)
 
 
-def _draw_points(axes: Axes, points: pd.DataFrame, machines: Sequence[str]) -> None:
-    wide = points["tokens"].max() > 16_384  # measured tails are long: then a decade is one step
+def _draw_points(axes: Axes, points: pd.DataFrame, machines: Sequence[str], *, alone: bool) -> None:
+    # Measured tails are long: then a decade is one step.
+    wide = not alone or points["tokens"].max() > 16_384
     left = 32 if wide else 0
-    right = points["tokens"].max() * (2 if wide else 1.7)
+    right = points["tokens"].max() * (2 if wide else 1.7) if alone else 2**20
     for machine in dict.fromkeys(points["machine"]):
         color = machine_color(machine, machines)
         own = points[points["machine"] == machine].sort_values("tokens")
@@ -69,7 +103,10 @@ def _draw_points(axes: Axes, points: pd.DataFrame, machines: Sequence[str]) -> N
             axes.fill_between(
                 x[index : index + 2], y[index], y[index + 1], color=color, alpha=0.16, linewidth=0
             )
-        axes.plot(own["tokens"], own["percent"], "o", color=color, markersize=8, label=machine)
+        name = machine if alone else own["name"].iloc[0]
+        axes.plot(own["tokens"], own["percent"], "o", color=color, markersize=8, label=name)
+        if not alone:
+            continue  # the legend has the numbers: texts would cover the curves
         for row in own.to_dict("records"):
             axes.vlines(row["tokens"], 0, row["percent"], color=color, linewidth=1)
             axes.annotate(
@@ -91,6 +128,14 @@ def _draw_points(axes: Axes, points: pd.DataFrame, machines: Sequence[str]) -> N
     axes.set_xlabel("tokens that a request still has to prefill")
     axes.set_title("Requests with at most so many tokens to prefill")
     axes.axhline(100, color=faint(), linewidth=0.8)
+    if not alone:
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+            fontsize=9.5,
+            title="tokens that suffice half / 85 % of the requests",
+        )
+        return
     axes.text(
         0.98,
         0.08,

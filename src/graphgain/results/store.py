@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from graphgain.errors import DocumentError
 from graphgain.files import write_atomically
 from graphgain.results import MODELS, SCHEMA_VERSION, Document, Machine
+from graphgain.results.serving import AgentWorkload
 
 M = TypeVar("M", bound=BaseModel)
 D = TypeVar("D", bound=Document)
@@ -62,6 +63,17 @@ def load_documents(results: str | Path, machines: Iterable[str], model: type[D])
             assert isinstance(document, model)
             found[machine] = document
     return found
+
+
+def list_traces(results: str | Path) -> list[str]:
+    """The folders of counted traces: their documents belong to no machine."""
+    return sorted(path.parent.name for path in Path(results).glob("trace-*/agent_workload.json"))
+
+
+def load_traces(results: str | Path) -> dict[str, AgentWorkload]:
+    """The documents of the counted traces by folder, the one with the highest hit rate first."""
+    found = load_documents(results, list_traces(results), AgentWorkload)
+    return dict(sorted(found.items(), key=lambda one: -one[1].cache_hit_percent))
 
 
 def machine_labels(results: str | Path, machines: Iterable[str]) -> dict[str, str]:

@@ -113,7 +113,14 @@ def results_index(machines: Sequence[Machine], kept: Mapping[str, list[str]]) ->
         for experiment, owners in kept.items()
     ]
     own = ("`machine`", *(f"[JSON](results/{m.slug}/machine.json)" for m in machines))
-    return "\n".join(_table(header, [own, *rows])) + "\n"
+    lines = _table(header, [own, *rows])
+    slugs = {described.slug for described in machines}
+    traces = [owner for owner in kept.get("agent_workload", []) if owner not in slugs]
+    if traces:
+        counted = [(f"`{slug}`", f"[JSON](results/{slug}/agent_workload.json)") for slug in traces]
+        lines += ["", "Traces do not depend on a machine:", ""]
+        lines += _table(("Trace", "`agent_workload`"), counted)
+    return "\n".join(lines) + "\n"
 
 
 def _kind_sentence(described: Machine) -> str:

@@ -13,7 +13,7 @@ from graphgain.facts import Fact, load_facts, nest, words
 from graphgain.freshness import Overrides, check_document
 from graphgain.notebooks import Notebook
 from graphgain.results import MODELS
-from graphgain.results.store import read_document, read_machine
+from graphgain.results.store import list_traces, read_document, read_machine
 from graphgain.site import pages
 from graphgain.site.listings import listing_text, read_listings
 
@@ -58,7 +58,7 @@ def stage(
     shutil.copytree(report, out, ignore=kept_back)
     for folder in ("figures", "tables", "notebooks"):
         shutil.copytree(build / folder, out / folder)
-    kept = _copy_results(results, machines, out / "results")
+    kept = _copy_results(results, [*machines, *list_traces(results)], out / "results")
     facts = load_facts(build / "facts" / f"{notebook.name}.json" for notebook in notebooks)
     _write_variables(facts, origin, out / "_variables.yml")
     states = {
@@ -74,7 +74,7 @@ def stage(
 
 
 def _copy_results(results: Path, machines: Sequence[str], out: Path) -> dict[str, list[str]]:
-    """Copy the documents to download; returns the machines that have each experiment."""
+    """Copy the documents to download; returns the machines or traces that have each experiment."""
     kept: dict[str, list[str]] = {experiment: [] for experiment in MODELS}
     for machine in machines:
         (out / machine).mkdir(parents=True)

@@ -1,5 +1,6 @@
 """A conversation as counting sees it, whatever the file looked like."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,12 +10,7 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class Request(Struct, gc=False):
-    """One request; the names in a file are those of the weka format.
-
-    `hash_ids` stays the JSON text of an array of integers until somebody needs the numbers: an
-    agent's request begins with the very text of the request before, so most of it never has to be
-    parsed. The ids are chained: an id stands for its block and for everything before it.
-    """
+    """One request; the names in a file are those of the weka format."""
 
     t_s: float = field(name="t")
     input_tokens: Count = field(name="in")
@@ -22,19 +18,37 @@ class Request(Struct, gc=False):
     hash_ids: Raw = Raw(b"[]")
 
 
+def open_list(hash_ids: Raw | bytes) -> bytes:
+    """The text of a JSON list up to but not including its closing bracket; others as they are."""
+    text = bytes(hash_ids).strip()
+    return text[:-1].rstrip() if text.startswith(b"[") and text.endswith(b"]") else text
+
+
 @dataclass(frozen=True)
 class Stream:
     """The requests of one agent: the parent's (`agent` is empty), or one subagent's.
+
+    `ids` has the hash ids of each request as `open_list` has them. They stay text until somebody
+    needs the numbers: an agent's request begins with the very text of the request before, so most
+    of it never has to be parsed. The ids are chained: an id stands for its block and for everything
+    before it.
 
     `position` is the subagent's place in the parent's list and `start_s` its start; `places` say
     where each request stands in its list, or in which line of the file.
     """
 
     agent: str
-    requests: list[Request]
-    places: list[int]
     position: int = 0
     start_s: float = 0.0
+    requests: list[Request] = dataclasses.field(default_factory=list)
+    ids: list[bytes] = dataclasses.field(default_factory=list)
+    places: list[int] = dataclasses.field(default_factory=list)
+
+    def add(self, request: Request, ids: bytes, place: int) -> None:
+        """Add the next request."""
+        self.requests.append(request)
+        self.ids.append(ids)
+        self.places.append(place)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 
 from graphgain.measuring.packages import package_version
 from graphgain.measuring.provenance import command_line, git_state, now_utc
@@ -25,7 +24,7 @@ from graphgain.results.serving import (
 from graphgain.traces import statistics
 from graphgain.traces.corpus import Corpus
 from graphgain.traces.counting import Counted, cache_curve, count
-from graphgain.traces.provenance import counting_hash, counting_sources
+from graphgain.traces.provenance import ROOT, counting_hash, counting_sources
 from graphgain.traces.rules import Rules
 
 
@@ -64,7 +63,7 @@ def workload_document(
             git_commit=commit,
             git_dirty=dirty,
             source_hash=counting_hash(),
-            sources=[source_name(path) for path in sources],
+            sources=[path.relative_to(ROOT).as_posix() for path in sources],
             parameters=asdict(rules),
             versions={
                 "python": platform.python_version(),
@@ -99,13 +98,6 @@ def workload_document(
         variants=[_variant(*one) for one in statistics.variants(corpus, rules)],
         skipped=corpus.skipped,
     )
-
-
-def source_name(path: Path) -> str:
-    """A module's path below the checkout."""
-    from graphgain.traces.provenance import ROOT
-
-    return path.relative_to(ROOT).as_posix()
 
 
 def _share(counted: Counted, bound: int) -> TokenShare:

@@ -40,7 +40,7 @@ def load(path: Path) -> Corpus | None:
                 if field.name not in (*_TEXTS, "lead")
             }
             return Corpus(**texts, **columns, lead=lead)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         return None
 
 

@@ -28,7 +28,8 @@ class LruStack:
         Returns where those were: (depth, rank, count) says that the blocks at depth, depth + 1, …
         were the rank-th, the following, … of the stack. Ranks count from one.
         """
-        self._reserve(max((end for _, end in path.ranges), default=0))
+        if path.ranges:
+            self._reserve(path.ranges[-1][1])
         runs = [
             (depth, self._ends.total - self._ends.sum_through(user) + 1, count, user)
             for depth, count, user in self._last_users(path, lead)

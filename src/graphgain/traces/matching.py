@@ -181,7 +181,7 @@ def _add(
 ) -> tuple[Path, int]:
     full, rest = divmod(request.input_tokens, conversation.block_tokens)
     try:
-        found = tree.add(bytes(request.hash_ids), full, full + bool(rest))
+        found = tree.add(conversation.streams[stream].ids[index], full, full + bool(rest))
     except ChainError as error:
         raise TraceError(f"{conversation.where(stream, index)}: {error}.") from None
     return found.path, found.lead

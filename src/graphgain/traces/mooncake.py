@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from graphgain.errors import TraceError
-from graphgain.traces.conversation import Conversation, Count, Request, Skipped, Stream
+from graphgain.traces.conversation import Conversation, Count, Request, Skipped, Stream, open_list
 
 BLOCK_TOKENS = 512
 
@@ -32,16 +32,16 @@ def read_file(
     lines: Iterator[tuple[int, bytes]], name: str, skip_bad: bool
 ) -> tuple[Conversation, list[Skipped]]:
     """The file as one conversation; a bad line raises TraceError or, to be skipped, is listed."""
-    stream, skipped = Stream("", [], []), []
+    stream, skipped = Stream(""), []
     for number, line in lines:
         try:
-            stream.requests.append(_request(line, f"{name}, line {number}"))
+            request, ids = _request(line, f"{name}, line {number}")
         except TraceError as error:
             if not skip_bad:
                 raise
             skipped.append(Skipped(str(error)))
         else:
-            stream.places.append(number)
+            stream.add(request, ids, number)
     conversation = Conversation(
         id=name,
         file=name,
@@ -53,7 +53,7 @@ def read_file(
     return conversation, skipped
 
 
-def _request(line: bytes, where: str) -> Request:
+def _request(line: bytes, where: str) -> tuple[Request, bytes]:
     try:
         row = _DECODER.decode(line)
     except msgspec.ValidationError as error:
@@ -65,4 +65,5 @@ def _request(line: bytes, where: str) -> Request:
             f"{where}: a row with session_id is of aiperf's multi-turn form, whose input_length is "
             "only what is new in a turn; the whole prompt is needed."
         )
-    return Request(row.timestamp / 1000, row.input_length, row.output_length, row.hash_ids)
+    request = Request(row.timestamp / 1000, row.input_length, row.output_length)
+    return request, open_list(row.hash_ids)

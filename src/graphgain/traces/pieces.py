@@ -1,10 +1,9 @@
 """Cutting files into pieces that can be read on their own, told by what the files hold."""
 
-import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import msgspec
 
@@ -19,6 +18,7 @@ Layout = Literal["line", "object", "lines", "rows"]
 
 _HEAD = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _OWN_LINE = (b"{", b"[")
+_PART_BYTES = 4 << 20
 _BLANK_BYTES = 64  # a line of so many may be blank; a longer one is read as a conversation
 
 
@@ -84,22 +84,45 @@ def _cut(file: SourceFile) -> Iterator[Piece]:
     elif whole:
         yield Piece(file.path, file.name, format_, "object", size)
     elif packed == "plain":
-        yield from _plain_lines(file, size)
+        yield from _plain_lines(file)
     else:
         for number, line in numbered_lines(file.path, file.name):
             yield Piece(file.path, file.name, "weka", "line", len(line), line=number, text=line)
 
 
-def _plain_lines(file: SourceFile, size: int) -> Iterator[Piece]:
-    with file.path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, prot=mmap.PROT_READ) as view:
-        start, number = 0, 0
-        while start < size:
-            newline = view.find(b"\n", start)
-            end = size if newline < 0 else newline + 1
+def _plain_lines(file: SourceFile) -> Iterator[Piece]:
+    """Where the lines of a plain file are; a part of the file at a time is in memory."""
+    start, number = 0, 0
+    with file.path.open("rb") as stream:
+        for end in _line_ends(stream):
             number += 1
-            if end - start > _BLANK_BYTES or view[start:end].strip():
+            if end - start > _BLANK_BYTES or not _is_blank(file.path, start, end):
                 yield Piece(file.path, file.name, "weka", "line", end - start, number, start)
             start = end
+
+
+def _line_ends(stream: IO[bytes]) -> Iterator[int]:
+    """The position behind each newline, and that of the end where the last line has none."""
+    position, last = 0, 0
+    while part := stream.read(_PART_BYTES):
+        place = part.find(b"\n")
+        while place >= 0:
+            last = position + place + 1
+            yield last
+            place = part.find(b"\n", place + 1)
+        position += len(part)
+    if position > last:
+        yield position
+
+
+def _is_blank(path: Path, start: int, end: int) -> bool:
+    return not _bytes_between(path, start, end).strip()
+
+
+def _bytes_between(path: Path, start: int, end: int) -> bytes:
+    with path.open("rb") as stream:
+        stream.seek(start)
+        return stream.read(end - start)
 
 
 def _detect(file: SourceFile) -> tuple[Format, bool]:
@@ -149,9 +172,7 @@ def _read(
     elif piece.layout == "line":
         text = piece.text
         if text is None:
-            with piece.path.open("rb") as stream:
-                stream.seek(piece.start)
-                text = stream.read(piece.size_bytes)
+            text = _bytes_between(piece.path, piece.start, piece.start + piece.size_bytes)
         yield weka.read_conversation(text, piece.name, piece.line)
     elif piece.layout == "object":
         text = _whole_text(SourceFile(piece.path, piece.name))

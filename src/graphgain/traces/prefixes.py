@@ -24,7 +24,10 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """The nodes of a prompt from its first block to its last, as ranges, and how many."""
+    """The nodes of a prompt from its first block to its last, as ranges, and how many.
+
+    A child has a higher number than its parent, so the ranges rise.
+    """
 
     ranges: tuple[Range, ...] = ()
     length: int = 0
@@ -33,10 +36,11 @@ class Path:
         """The node of one block; -1 stands for the root, before the first block."""
         if depth < 0:
             return -1
-        for start, end in self.ranges:
-            if depth < end - start:
-                return start + depth
-            depth -= end - start
+        before = self.length
+        for start, end in reversed(self.ranges):  # what is asked for is mostly near the end
+            before -= end - start
+            if depth >= before:
+                return start + depth - before
         raise IndexError(depth)
 
     def head(self, length: int) -> "Path":
@@ -79,7 +83,7 @@ class PrefixTree:
 
     def __init__(self) -> None:
         self._nodes: dict[int, int] = {}
-        self._parents: list[int] = []
+        self._parents: dict[int, int] = {}  # of a node that does not follow the node before it
         self._latest: list[tuple[bytes, Path]] = []  # the last one used stands last
 
     def copy(self) -> "PrefixTree":
@@ -91,17 +95,15 @@ class PrefixTree:
         return other
 
     def add(self, text: bytes, least: int, most: int) -> Found:
-        """Put a prompt into the tree; `text` is the JSON array of its ids.
+        """Put a prompt into the tree; `text` is the list of its ids without the closing bracket.
 
         Raises ChainError, and leaves the tree as it was, where there are fewer ids than `least` or
         more than `most`, where an id comes twice, or follows another id than it did before.
         """
-        body = text.strip()
-        if not (body.startswith(b"[") and body.endswith(b"]")):
+        if not text.startswith(b"["):
             raise ChainError("hash_ids is not a list")
-        body = body[:-1].rstrip()
-        path, end, continued = self._longest_known(body)
-        ids = _parse(body[end:])
+        path, end, continued = self._longest_known(text)
+        ids = _parse(text[end:])
         blocks = path.length + len(ids)
         if not least <= blocks <= most:
             needed = f"{least}" if least == most else f"{least} or {most}"
@@ -110,15 +112,14 @@ class PrefixTree:
         lead = path.length
         new = ids[lead - blocks :] if lead < blocks else []
         self._check_new(new)
-        first = len(self._parents)
+        first = len(self._nodes)
         after = first + len(new)
         if new:
             self._nodes.update(zip(new, range(first, after), strict=True))
-            self._parents.append(path.node(lead - 1))
-            self._parents.extend(range(first, after - 1))
+            self._parents[first] = path.node(lead - 1)
         path = path.grown(first, after)
         if blocks:
-            self._keep(body, path, continued)
+            self._keep(text, path, continued)
         return Found(path, lead)
 
     def _keep(self, body: bytes, path: Path, continued: int | None) -> None:
@@ -155,7 +156,7 @@ class PrefixTree:
             child = self._nodes.get(id_)
             if child is None:
                 break
-            if self._parents[child] != node:
+            if self._parents.get(child, child - 1) != node:
                 raise ChainError(_unchained(id_))
             if child != node + 1:
                 path = path.grown(first, node + 1)
@@ -173,10 +174,12 @@ class PrefixTree:
 def _parse(rest: bytes) -> list[int]:
     """The ids of the end of a list: what follows "[", or what follows the ids known, if any."""
     rest = rest.lstrip()
-    if rest[:1] in (b",", b"["):
-        rest = rest[1:]
+    if not rest:
+        return []
+    if rest[:1] not in (b",", b"["):
+        raise ChainError("hash_ids is not a list")
     try:
-        return _decode_ids(b"[" + rest + b"]")
+        return _decode_ids(b"[" + rest[1:] + b"]")
     except msgspec.DecodeError:
         raise ChainError("hash_ids are not all integers") from None
 

@@ -7,13 +7,13 @@ from graphgain.sources import PACKAGE, content_hash, imported_modules
 
 ROOT = PACKAGE.parents[1]
 
-_NOT_COUNTING = frozenset(PACKAGE / name for name in ("__init__.py", "errors.py"))
-
 
 def counting_sources() -> list[Path]:
-    """The modules that decide what a count comes to."""
-    counting = Path(__file__).with_name("counting.py")
-    return sorted({counting, *imported_modules(counting)} - _NOT_COUNTING)
+    """The modules that decide what a trace's document says."""
+    here = Path(__file__).parent
+    document = here / "document.py"
+    modules = {document, *imported_modules(document)}
+    return sorted(module for module in modules if module.parent == here)
 
 
 def counting_hash() -> str:

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Struct
 
 from graphgain.errors import TraceError
-from graphgain.traces.conversation import Conversation, Count, Request, Skipped, Stream
+from graphgain.traces.conversation import Conversation, Count, Request, Skipped, Stream, open_list
 
 DEFAULT_BLOCK_TOKENS = 16
 """vLLM's default; SGLang's radix cache has pages of one token unless it is told otherwise."""
@@ -55,7 +55,7 @@ def read_file(
     timed: bool | None = None
     for number, line in lines:
         try:
-            session, t_s, request = _request(line, f"{name}, line {number}", block_tokens)
+            session, t_s, request, ids = _request(line, f"{name}, line {number}", block_tokens)
             if timed is not None and timed != (t_s is not None):
                 raise TraceError(
                     f"{name}, line {number}: {'no time' if timed else 'a time'}, other than in the "
@@ -68,9 +68,8 @@ def read_file(
             continue
         timed = t_s is not None
         request.t_s = float(number) if t_s is None else t_s
-        stream = streams.setdefault(session if by_session else "", Stream("", [], []))
-        stream.requests.append(request)
-        stream.places.append(number)
+        stream = streams.setdefault(session if by_session else "", Stream(""))
+        stream.add(request, ids, number)
     conversations = [
         Conversation(
             id=f"{name}#{session}" if session else name,
@@ -101,8 +100,10 @@ def hash_blocks(token_ids: list[int], block_tokens: int) -> list[int]:
     return hashes
 
 
-def _request(line: bytes, where: str, block_tokens: int) -> tuple[str, float | None, Request]:
-    """Session, time and request of one line; the request's own time is still to be set."""
+def _request(
+    line: bytes, where: str, block_tokens: int
+) -> tuple[str, float | None, Request, bytes]:
+    """Session, time, request and ids of one line; the request's own time is still to be set."""
     try:
         row = _DECODER.decode(line)
     except msgspec.ValidationError as error:
@@ -118,7 +119,7 @@ def _request(line: bytes, where: str, block_tokens: int) -> tuple[str, float | N
         t_s=0.0,
         input_tokens=len(tokens),
         output_tokens=row.output_tokens if output is None else len(output),
-        hash_ids=Raw(msgspec.json.encode(hash_blocks(tokens, block_tokens))),
     )
+    ids = open_list(msgspec.json.encode(hash_blocks(tokens, block_tokens)))
     session = "" if row.session_id is None else str(row.session_id)
-    return session, times[0] if times else None, request
+    return session, times[0] if times else None, request, ids

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from graphgain.errors import TraceError
-from graphgain.traces.conversation import Conversation, Request, Stream
+from graphgain.traces.conversation import Conversation, Request, Stream, open_list
 
 
 class NonStreaming(Request, tag="n", tag_field="type", gc=False):
@@ -40,6 +40,8 @@ class Trace(Struct):
 
 
 _DECODER = msgspec.json.Decoder(Trace)
+_IDS_KEY = b'"hash_ids":'
+_NO_IDS = b"[]"  # the default: a request without the key
 
 
 def read_conversation(text: bytes, file: str, line: int | None) -> Conversation:
@@ -48,11 +50,44 @@ def read_conversation(text: bytes, file: str, line: int | None) -> Conversation:
     Raises TraceError with file, line and field for what is not JSON, lacks a field, has one of a
     wrong type, or holds no request.
     """
+    around = _decode_around_ids(text)
+    if around is not None:
+        return as_conversation(*around, file, line)
     try:
         trace = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise TraceError(f"{_place(text, file, line, error)}: {_reason(error)}.") from None
-    return as_conversation(trace, file, line)
+    return as_conversation(trace, None, file, line)
+
+
+def _decode_around_ids(text: bytes) -> tuple[Trace, list[bytes]] | None:
+    """Parse a conversation without looking into its lists of hash ids, nearly all of its text.
+
+    Each list is cut out, from its bracket to the next closing one, and its number put in its place;
+    the lists are checked where they are counted. None where that is not safe, or what is left is
+    no conversation: then the whole text has to be parsed, which gives the right errors, too.
+    """
+    kept: list[bytes] = []
+    lists: list[bytes] = []
+    done, key = 0, text.find(_IDS_KEY)
+    while key >= 0:
+        begin = key + len(_IDS_KEY)
+        begin += text[begin : begin + 1] == b" "
+        end = text.find(b"]", begin)
+        if end < 0 or text[begin : begin + 1] != b"[":
+            return None
+        kept += (text[done:begin], b"%d" % len(lists))
+        lists.append(text[begin:end].rstrip())
+        done = end + 1
+        key = text.find(_IDS_KEY, done)
+    kept.append(text[done:])
+    slim = b"".join(kept)
+    if b"\\" in slim or slim.count(b"hash_ids") != len(lists):
+        return None  # a key that is written otherwise would not have been seen
+    try:
+        return _DECODER.decode(slim), lists
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def convert_conversation(row: dict[str, Any], file: str, line: int) -> Conversation:
@@ -61,22 +96,27 @@ def convert_conversation(row: dict[str, Any], file: str, line: int) -> Conversat
         trace = msgspec.convert(row, Trace)
     except msgspec.ValidationError as error:
         raise TraceError(f"{file}, row {line}: {_reason(error)}.") from None
-    return as_conversation(trace, file, line)
+    return as_conversation(trace, None, file, line)
 
 
-def as_conversation(trace: Trace, file: str, line: int | None) -> Conversation:
-    """A trace as streams: the parent's requests, and each subagent's."""
-    parent = Stream("", [], [])
+def as_conversation(
+    trace: Trace, lists: list[bytes] | None, file: str, line: int | None
+) -> Conversation:
+    """A trace as streams: the parent's requests, and each subagent's.
+
+    With `lists`, the hash ids of a request are the number of one of them.
+    """
+    parent = Stream("")
     streams = [parent]
     for position, entry in enumerate(trace.requests):
         if isinstance(entry, Subagent):
-            places = list(range(len(entry.requests)))
             agent = entry.agent_id or f"subagent {position}"
-            inner: list[Request] = list(entry.requests)
-            streams.append(Stream(agent, inner, places, position, entry.t_s))
+            stream = Stream(agent, position, entry.t_s)
+            streams.append(stream)
+            for place, inner in enumerate(entry.requests):
+                stream.add(inner, _ids(inner, lists), place)
         else:
-            parent.requests.append(entry)
-            parent.places.append(position)
+            parent.add(entry, _ids(entry, lists), position)
     conversation = Conversation(
         id=trace.id,
         file=file,
@@ -88,6 +128,12 @@ def as_conversation(trace: Trace, file: str, line: int | None) -> Conversation:
     if not any(stream.requests for stream in streams):
         raise TraceError(f"{conversation.where()}: the conversation {trace.id!r} has no requests.")
     return conversation
+
+
+def _ids(request: Request, lists: list[bytes] | None) -> bytes:
+    if lists is None or bytes(request.hash_ids) == _NO_IDS:
+        return open_list(request.hash_ids)
+    return lists[int(bytes(request.hash_ids))]
 
 
 def _place(text: bytes, file: str, line: int | None, error: Exception) -> str:
