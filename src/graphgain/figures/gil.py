@@ -1,14 +1,12 @@
-"""The GIL changing hands: two timelines of the rule, and measured intervals where there are any."""
+"""The GIL changing hands: two timelines of the rule."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
-from graphgain.figures.machines import draw_absent, machine_color, note_absent
+from graphgain.figures.machines import draw_absent
 from graphgain.figures.style import BLUE, PURPLE, ink
 from graphgain.gil_policy import Span
 
@@ -16,22 +14,14 @@ LANES = {"A": 0.0, "B": 1.0}
 FILL = {"runs": PURPLE, "launches": BLUE}
 
 
-def draw(
-    computing: Sequence[Span],
-    launching: Sequence[Span],
-    switch_ms: float,
-    measured: pd.DataFrame,
-    machines: Sequence[str],
-) -> Figure:
-    """Two timelines, and below them measured intervals against background threads.
+def draw(computing: Sequence[Span], launching: Sequence[Span], switch_ms: float) -> Figure:
+    """Two timelines, one below the other.
 
     `computing` is a thread that computes until it is asked to stop, `launching` one that releases
-    the lock at each launch; `switch_ms` is the switch interval. `measured` has the columns machine,
-    background_threads, p50_us, p90_us, p99_us.
+    the lock at each launch; `switch_ms` is the switch interval.
     """
-    count = 2 if measured.empty else 3
-    figure = Figure(figsize=(7.6, 4.7 if measured.empty else 7.6))
-    panels = figure.subplots(count, 1, height_ratios=[1, 1, 1.6][:count])
+    figure = Figure(figsize=(7.6, 4.7))
+    panels = figure.subplots(2, 1)
     end = max(span.end_ms for span in [*computing, *launching])
     for axes, spans, title in (
         (panels[0], computing, "A computes: B gets the lock after one switch interval"),
@@ -47,9 +37,6 @@ def draw(
     _explain_request(panels[0], computing, switch_ms)
     _explain_interval(panels[1], launching)
     panels[1].set_xlabel(f"time (ms); only the switch interval of {switch_ms:g} ms is to scale")
-    if count == 3:
-        _draw_measured(panels[2], measured, machines)
-        note_absent(figure, measured["machine"], machines)
     return figure
 
 
@@ -127,24 +114,3 @@ def _explain_interval(axes: Axes, spans: Sequence[Span]) -> None:
             ha="center",
             va="top",
         )
-
-
-def _draw_measured(axes: Axes, measured: pd.DataFrame, machines: Sequence[str]) -> None:
-    for machine, rows in measured.groupby("machine", sort=False):
-        for column, line in (("p50_us", "-"), ("p90_us", "--"), ("p99_us", ":")):
-            known = rows.dropna(subset=[column])
-            axes.plot(
-                known["background_threads"],
-                known[column],
-                line,
-                marker="o",
-                color=machine_color(str(machine), machines),
-                label=f"{machine}, {column[:3]}",
-            )
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend()
-    axes.set_title("Measured: interval between two launches")
-    axes.set_xlabel("background threads that compute in Python")
-    axes.set_ylabel("interval (µs)")
