@@ -150,6 +150,17 @@ def test_a_cache_without_an_end_hits_what_the_rules_say(name: str, last: Any, fi
     assert curve.hit_percent == sorted(curve.hit_percent)
 
 
+@pytest.mark.parametrize("name", ["weka_subagents", "weka_systematic"])
+def test_long_prefills_are_mostly_of_prompts_that_do_not_extend_the_one_before(name: str) -> None:
+    """What the article's text says of requests above 4,096 tokens, by their tokens."""
+    prefill = count(sample(name), Rules()).prefill_tokens
+    tokens = [0, 0]
+    for trace_place, request in enumerate(sample(name).reply):
+        if prefill[trace_place] > 4096:
+            tokens[bool(request)] += int(prefill[trace_place])
+    assert tokens[0] > tokens[1]
+
+
 # Properties
 
 

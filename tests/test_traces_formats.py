@@ -49,6 +49,9 @@ def lines(*objects: Any) -> str:
     return "".join(json.dumps(one) + "\n" for one in objects)
 
 
+GOOD = trace("good", request(0, 1, 2), request(1, 1, 2, 3))
+
+
 # Formats and packings
 
 
@@ -89,6 +92,40 @@ def test_one_file_a_conversation_is_the_same(
         for place, line in enumerate(TINY.splitlines())
     ]
     assert leads(matched(*paths)) == leads(tiny)
+
+
+WRITTEN = {
+    "as json.dumps writes it": lambda text: text,
+    "without spaces": lambda text: text.replace(": ", ":").replace(", ", ","),
+    "a space before the colon": lambda text: text.replace('"hash_ids":', '"hash_ids" :'),
+    "in one of two only": lambda text: text.replace('"hash_ids":', '"hash_ids" :', 1),
+    "two spaces": lambda text: text.replace('"hash_ids": ', '"hash_ids":  '),
+    "spaces within": lambda text: text.replace("[1, 2]", "[ 1 ,\t2 ]").replace("3]", "3 ]"),
+    "an escaped key": lambda text: text.replace('"hash_ids"', '"hash\\u005fids"', 1),
+    "its name in a value": lambda text: text.replace('"m"', '"\\"hash_ids\\":[7]"'),
+    "its name as a value": lambda text: text.replace('"m"', '"hash_ids"'),
+    "the same key before": lambda text: text.replace('"hash_ids":', '"hash_ids": [9], "hash_ids":'),
+    "a list under another key": lambda text: text.replace('"type"', '"more": [[1], "]"], "type"'),
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_the_way_in_which_json_is_written_changes_nothing(tmp_path: Path, how: str) -> None:
+    plain = json.dumps(GOOD)
+    written = WRITTEN[how](plain)
+    found = matched(write(tmp_path, "t.jsonl", written + "\n"))
+    assert leads(found) == [0, 2]
+    assert found.blocks.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("value", ["0", "1", "null", '"[1, 2]"', "[1, [2]]", "[1, 2", "[1,, 2]"])
+def test_no_other_value_passes_for_hash_ids(tmp_path: Path, value: str) -> None:
+    """Least of all a number, which stands for a list while a conversation is parsed."""
+    for key in ('"hash_ids":', '"hash_ids" :'):
+        text = json.dumps(GOOD).replace('"hash_ids": [1, 2]', f"{key} {value}")
+        path = write(tmp_path, "t.jsonl", text + "\n")
+        with pytest.raises(TraceError, match=r"^t.jsonl, line 1.*(hash_ids|not valid JSON)"):
+            matched(path)
 
 
 def parquet(path: Path, row_group_size: int) -> Path:
@@ -166,7 +203,6 @@ def test_block_hashes_depend_on_all_before_them() -> None:
 
 # Bad input. The name of the file and the line are in every message; with skip_bad the rest counts.
 
-GOOD = trace("good", request(0, 1, 2), request(1, 1, 2, 3))
 BAD: dict[str, tuple[str, str]] = {
     "not JSON": ('{"id": "x", "requests": [}', "not valid JSON"),
     "cut off": (json.dumps(GOOD)[:-20], "not valid JSON"),

@@ -41,7 +41,8 @@ def draw(
     if curves is not None and not curves.empty:
         _draw_curves(below, curves, machines)
     _draw_points(below, points, machines, alone=curves is None or curves.empty)
-    note_absent(figure, hits["machine"], machines)
+    if curves is None:
+        note_absent(figure, hits["machine"], machines)
     return figure
 
 
