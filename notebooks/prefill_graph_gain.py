@@ -51,6 +51,7 @@ shown_machines = [labels[name] for name in machines]
 # difference is divided by the calls of the forward. Where a source prints these two itself, its own
 # number is kept: it comes from times that are not rounded yet.
 #
+# The host time is that of the run that was timed, which a full launch queue may have held back.
 # `waiting_launches` estimates how many launches the GPU had not reached when the host was done: the
 # GPU is taken to work through them evenly, so the share is one minus host time over eager time.
 
@@ -63,8 +64,10 @@ records = []
 for name, document in documents.items():
     for row in document.rows:
         eager_ms = (row.cpp_eager_ms or row.eager_ms).value
-        saved_ms = eager_ms - row.graph_ms.value
-        busy = min(1.0, row.host_issue_ms.value / eager_ms)
+        saved_ms = row.saved_ms.value if row.saved_ms else eager_ms - row.graph_ms.value
+        launches = row.launches or document.calls_per_forward
+        issue_ms = (row.cpp_issue_ms or row.host_issue_ms).value
+        busy = min(1.0, issue_ms / eager_ms)
         records.append(
             {
                 "name": name,
@@ -73,13 +76,12 @@ for name, document in documents.items():
                 "cached_tokens": row.cached_tokens,
                 "graph_ms": row.graph_ms.value,
                 "eager_ms": eager_ms,
-                "host_issue_ms": row.host_issue_ms.value,
-                "launches": document.calls_per_forward,
+                "host_issue_ms": issue_ms,
+                "launches": launches,
                 "saved_ms": saved_ms,
                 "saved_percent": row.saved_percent_printed or 100 * saved_ms / eager_ms,
-                "per_call_us": row.per_call_us_printed
-                or 1000 * saved_ms / document.calls_per_forward,
-                "waiting_launches": (1 - busy) * document.calls_per_forward,
+                "per_call_us": row.per_call_us_printed or 1000 * saved_ms / launches,
+                "waiting_launches": (1 - busy) * launches,
             }
         )
 rows = pd.DataFrame(records, columns=COLUMNS)

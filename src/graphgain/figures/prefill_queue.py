@@ -31,14 +31,14 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
         above.annotate(
             f"all {launches:,} launches of one prefill",
             (data["tokens"].max(), launches),
-            xytext=(0, -4),
+            xytext=(0, 3),
             textcoords="offset points",
             ha="right",
-            va="top",
+            va="bottom",
             fontsize=9.5,
         )
     tokens = sorted(set(data.loc[data["cached_tokens"] == 0, "tokens"]) or set(data["tokens"]))
-    above.set_ylim(0.7 * data["waiting_launches"].min(), 1.05 * data["launches"].max())
+    above.set_ylim(0.7 * data["waiting_launches"].min(), 1.15 * data["launches"].max())
     below.set_ylim(0, 1.15 * data["host_issue_ms"].max())
     below.set_xlim(0, 1.06 * max(tokens))
     below.set_xticks(tokens, [f"{length:,}" for length in tokens])
