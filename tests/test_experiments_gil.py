@@ -81,7 +81,7 @@ def test_a_short_run_makes_a_valid_document(
         assert row.interval_us.value <= row.max_us
         assert row.interval_us.n is not None
         assert (row.p99_us is None) == (row.interval_us.n < 459)
-        assert (row.quantiles_us is None) == (row.interval_us.n < 10_000)
+        assert row.quantiles_us[0] is not None and row.quantiles_us[-1] == row.max_us
         assert (row.bare_loop_us is None) == (row.background_threads > 0)
         assert row.call_us.value >= row.empty_us.value or row.spin_us == 0
         assert row.interval_us.value > row.spin_us / 2
@@ -111,7 +111,7 @@ def test_a_row_counts_long_intervals_and_withholds_what_few_cannot_tell() -> Non
     row = gil.row(SETTING, PYTHON, [series([10.0] * 90 + [6000.0] * 10), series([10.0] * 100)])
     assert row["share_over_1ms_percent"] == row["share_interrupted_percent"] == 5.0
     assert row["max_us"] == 6000.0 and row["interval_us"]["median"] == 10.0
-    assert row["p90_us"] == 10.0 and row["p99_us"] is None and row["quantiles_us"] is None
+    assert row["p90_us"] == 10.0 and row["p99_us"] is None
     # The interruptions are of one run only; the other has none.
     assert row["interruption_us"]["median"] == 6000.0 and row["interruption_us"]["n"] == 10
     assert row["interruption_mode_us"] == pytest.approx(6000, rel=0.012)
@@ -125,14 +125,17 @@ def test_a_row_counts_long_intervals_and_withholds_what_few_cannot_tell() -> Non
     assert gil.row(SETTING, PYTHON, [series([10.0] * 458)])["p99_us"] is None
 
 
-def test_a_distribution_is_kept_from_ten_thousand_intervals_on() -> None:
+def test_a_distribution_is_kept_as_far_as_its_intervals_tell_it() -> None:
     many = [float(us) for us in range(1, 10_001)]
     row = gil.row(SETTING, PYTHON, [series(many)])
     kept = dict(zip(gil.PROBABILITIES, row["quantiles_us"], strict=True))
     assert kept[0.0] == 1 and kept[1.0] == 10_000
     assert kept[0.5] == pytest.approx(5000.5) and kept[0.999] == pytest.approx(9990, rel=1e-4)
     assert row["p999_us"] == pytest.approx(kept[0.999])
-    assert gil.row(SETTING, PYTHON, [series(many[1:])])["quantiles_us"] is None
+    assert kept[0.9998] is None and kept[0.0001] is None
+    few = gil.row(SETTING, PYTHON, [series(many[:459])])["quantiles_us"]
+    told = {p for p, us in zip(gil.PROBABILITIES, few, strict=True) if us is not None}
+    assert {0.0, 0.01, 0.02, 0.5, 0.98, 0.99, 1.0} <= told and not told & {0.001, 0.995, 0.999}
     assert list(gil.PROBABILITIES) == sorted(set(gil.PROBABILITIES))
 
 
@@ -236,7 +239,8 @@ def test_the_launcher_runs_for_its_time_and_its_number() -> None:
 def test_a_computing_thread_interrupts_for_a_switch_interval(library: str, holding: str) -> None:
     """The model's prediction: whoever lost the GIL has it back after one switch interval.
 
-    A long one, so that a busy machine's own delays are short beside it.
+    How near it is to that is looked at in the documents; a busy machine can only delay it here. A
+    long interval, so that what the operating system preempts is shorter.
     """
     timing = {"intervals": 10**9, "min_s": 0.0, "limit_s": 0.6, "warmup_s": 0.01}
     setting = {"background": "compute", "background_threads": 1, **timing}
@@ -249,7 +253,7 @@ def test_a_computing_thread_interrupts_for_a_switch_interval(library: str, holdi
         sys.setswitchinterval(interval)
     interruptions = np.array([ns / 1000 for ns in intervals if ns > 10e6])
     assert len(interruptions) >= 1
-    assert 20_000 <= gil.mode_us(interruptions) < 40_000
+    assert np.median(interruptions) >= 20_000
 
 
 @needs_cc
@@ -381,7 +385,9 @@ def test_the_gpu_idles_for_what_its_kernels_leave_of_a_step() -> None:
     slow = {**run, "series": [{**run["series"][0], "step_us": [48.0, 96.0, 96.0]}]}
     assert gil.gpu_rows(GPU_ARGUMENT, [slow])[0]["gpu_idle_percent"]["median"] == 75.0
     parameters = {"python": "3.12.3", "switch_interval_ms": 5.0}
-    document = validated("gil", parameters, {"gpu": [row]})
+    document = validated(
+        "gil", parameters, {"gpu": [row], "probabilities": list(gil.PROBABILITIES)}
+    )
     assert isinstance(document, Gil) and document.gpu[0].launches_per_step == 4
 
 

@@ -38,10 +38,8 @@ PROBABILITIES = (
     *(round(0.02 * step, 2) for step in range(1, 50)),
     *(0.99, 0.995, 0.998, 0.999, 0.9995, 0.9998, 0.9999, 0.99999, 1.0),
 )
-"""Where a distribution is kept: its quantiles at these probabilities, linearly interpolated."""
-
-MIN_DISTRIBUTION = 10_000
-"""Fewest intervals of which the distribution is kept."""
+"""Where a distribution is kept: its quantiles at these probabilities, linearly interpolated. Those
+that the number of intervals cannot support are null; 10,000 support all but the last few."""
 
 BINS_PER_DECADE = 100
 
@@ -239,11 +237,22 @@ def distribution(counts: Sequence[Counts], switch_interval_ms: float) -> dict[st
         "calls_per_s": quantity([[1e6 / float(np.mean(run))] for run in runs], keep_samples=False),
         "quantiles_us": [
             significant(float(value), SUMMARY_DIGITS)
-            for value in np.quantile(pooled, PROBABILITIES)
-        ]
-        if len(pooled) >= MIN_DISTRIBUTION
-        else None,
+            if tells_quantile(probability, len(pooled))
+            else None
+            for probability, value in zip(
+                PROBABILITIES, np.quantile(pooled, PROBABILITIES), strict=True
+            )
+        ],
     }
+
+
+def tells_quantile(probability: float, intervals: int) -> bool:
+    """Whether so many intervals tell a quantile, by the rule for percentiles at either end.
+
+    The shortest and the longest are what they are.
+    """
+    rarer = max(probability, 1 - probability)
+    return rarer == 1 or intervals >= min_samples(100 * rarer)
 
 
 def share_percent(which: npt.NDArray[np.bool_]) -> float:

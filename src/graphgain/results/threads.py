@@ -44,8 +44,8 @@ class GilParameters(Strict):
 class Intervals(Strict):
     """Intervals between the starts of a launcher's calls, beside other Python threads.
 
-    A percentile is null where the intervals are too few for it, `quantiles_us` (at the document's
-    `probabilities`) where they are fewer than 10,000. An interruption is an interval longer than
+    A percentile is null where the intervals are too few for it, and so are those of `quantiles_us`
+    (at the document's `probabilities`). An interruption is an interval longer than
     half a switch interval. The modes are of logarithmic bins, 100 a decade.
     """
 
@@ -63,7 +63,7 @@ class Intervals(Strict):
     interruption_us: Quantity | None
     interruption_mode_us: Microseconds | None
     calls_per_s: Quantity
-    quantiles_us: list[Finite] | None
+    quantiles_us: list[Finite | None]
 
 
 class GilRow(Intervals):
@@ -152,7 +152,7 @@ class Gil(Document):
     @model_validator(mode="after")
     def _quantiles_have_probabilities(self) -> Self:
         for row in (*self.rows, *self.gpu):
-            if row.quantiles_us is not None and len(row.quantiles_us) != len(self.probabilities):
+            if len(row.quantiles_us) != len(self.probabilities):
                 raise ValueError(
                     f"a row has {len(row.quantiles_us)} quantiles, "
                     f"but there are {len(self.probabilities)} probabilities"
