@@ -13,8 +13,8 @@ from graphgain.figures.style import BLUE, GREEN, ORANGE
 
 PARTS = {
     "graph": ("the graph's time", GREEN),
-    "handoff": ("more from kernel to kernel, host ahead", BLUE),
-    "host": ("more because the GPU waits for the host", ORANGE),
+    "handoff": ("more when kernels are launched one by one by a fast host", BLUE),
+    "host": ("more when Python launches them", ORANGE),
 }
 
 
