@@ -332,6 +332,13 @@ def test_a_trace_is_stale_when_the_counting_code_changed(tmp_path: Path) -> None
     assert check_document(path).state == "broken"
 
 
+def test_status_lists_the_traces_with_their_state(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--results", str(ROOT / "results")]) == 0
+    printed = capsys.readouterr().out
+    for slug in KEPT:
+        assert f"{slug}\n  agent_workload  fresh\n" in f"{printed}\n"
+
+
 def test_variants_are_the_counts_under_their_rules() -> None:
     path = ROOT / "results" / "trace-weka-subagents" / "agent_workload.json"
     document = read_document(path)

@@ -72,6 +72,9 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     bring = commands.add_parser("import", help="take in results measured on another machine")
     bring.add_argument("folder", metavar="DIR", type=Path)
     bring.add_argument("--results", type=Path, default=RESULTS)
+    bring.add_argument(
+        "--allow-other-gpu", action="store_true", help="join results of the same GPU model"
+    )
     bring.set_defaults(command=_import)
 
 
@@ -135,7 +138,7 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
-    from graphgain.freshness import check_machine, status_table
+    from graphgain.freshness import check_document, check_machine, status_table
     from graphgain.measuring.gpu import device_files_exist
     from graphgain.measuring.machine import default_slug
 
@@ -143,25 +146,28 @@ def _status(options: argparse.Namespace) -> None:
     local = configured.slug or default_slug()
     found = {path.parent.name for path in options.results.glob("*/machine.json")} | {local}
     slugs = sorted(found, key=lambda slug: (not slug.endswith("-published"), slug))
-    print(
-        status_table(
-            {
-                f"{slug} (this machine)" if slug == local else slug: check_machine(
-                    options.results / slug,
-                    configured.experiments,
-                    local=slug == local,
-                    gpu=device_files_exist(),
-                )
-                for slug in slugs
-            }
+    machines = {
+        f"{slug} (this machine)" if slug == local else slug: check_machine(
+            options.results / slug,
+            configured.experiments,
+            local=slug == local,
+            gpu=device_files_exist(),
         )
-    )
+        for slug in slugs
+    }
+    traces = {
+        path.parent.name: [check_document(path)]
+        for path in sorted(options.results.glob("trace-*/agent_workload.json"))
+    }
+    print(status_table(machines | traces))
 
 
 def _import(options: argparse.Namespace) -> None:
     from graphgain.measuring.importing import import_results
 
-    written, same = import_results(options.folder, options.results)
+    written, same = import_results(
+        options.folder, options.results, allow_other_gpu=options.allow_other_gpu
+    )
     for path in written:
         print(f"imported {path}")
     for path in same:
