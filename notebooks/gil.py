@@ -82,8 +82,8 @@ save_figure(
 # ## Measured intervals
 #
 # A launcher thread makes short calls with the lock released. Every row is beside another number or
-# kind of threads, all with the same length of call; the distribution is kept where there are enough
-# intervals, and a percentile is shown where there are enough for it.
+# kind of threads, all with the same length of call. A distribution is known as far as its number of
+# intervals tells it, and so is a percentile.
 
 
 # %%
@@ -103,8 +103,8 @@ curves = pd.DataFrame(
         (labels[name], row.background, row.background_threads, us, 100 * (1 - probability))
         for name, document in documents.items()
         for row in crowd(document)
-        if row.quantiles_us
         for probability, us in zip(document.probabilities, row.quantiles_us, strict=True)
+        if us is not None
     ],
     columns=["machine", "background", "threads", "us", "longer_percent"],
 )
@@ -139,7 +139,6 @@ def measures(row):
 def cells_of(row):
     """The same as texts."""
     return {
-        "intervals": text.number(row.interval_us.n),
         "p50 (µs)": micro(row.interval_us.value),
         "p99 (µs)": micro(row.p99_us),
         "p99.9 (µs)": micro(row.p999_us),
@@ -150,9 +149,7 @@ def cells_of(row):
 
 
 KIND = {"none": "none", "compute": "computing", "poll": "polling", "io": "short I/O"}
-NUMBERS = [
-    *("intervals", "p50 (µs)", "p99 (µs)", "p99.9 (µs)", "max (µs)", "interrupted", "calls/s")
-]
+NUMBERS = ["p50 (µs)", "p99 (µs)", "p99.9 (µs)", "max (µs)", "interrupted", "calls/s"]
 rows = [(name, row) for name, document in documents.items() for row in crowd(document)]
 measured = pd.DataFrame(
     [
@@ -263,34 +260,32 @@ levers = levers.sort_values(
 save_figure("gil_levers", lambda: gil_levers.draw(levers, shown), levers, out)
 
 # %%
-listed = pd.DataFrame(
-    [
-        {
-            "machine": labels[name],
-            "beside one computing thread": label,
-            **cells_of(row),
-            "of the rate alone": f"{100 * row.calls_per_s.value / alone.calls_per_s.value:.2g}%",
-        }
-        for name, row, alone, _, label in sorted(
-            beside_one, key=lambda one: [LENGTH, SWITCH, KEPT, PYTHON].index(one[3])
-        )
-    ],
-    columns=["machine", "beside one computing thread", *NUMBERS, "of the rate alone"],
-)
+LEVERS = ["setting", "p99.9 (µs)", "interrupted", "calls/s", "of the rate alone"]
+listed = [
+    {
+        "machine": labels[name],
+        "setting": label,
+        **cells_of(row),
+        "of the rate alone": f"{100 * row.calls_per_s.value / alone.calls_per_s.value:.2g}%",
+    }
+    for name, row, alone, _, label in sorted(
+        beside_one, key=lambda one: [LENGTH, SWITCH, KEPT, PYTHON].index(one[3])
+    )
+]
 not_found = [
     {
         "machine": labels[name],
-        "beside one computing thread": f"Python {one.release.rstrip('t')}"
+        "setting": f"Python {one.release.rstrip('t')}"
         + (", free-threaded" if one.free_threaded else ""),
-        **dict.fromkeys([*NUMBERS, "of the rate alone"], "–"),
-        "intervals": one.skipped,
+        **dict.fromkeys(LEVERS[1:], "–"),
+        "p99.9 (µs)": one.skipped,
     }
     for name, document in documents.items()
     for one in document.interpreters
     if one.skipped
 ]
-listed = pd.concat([listed, pd.DataFrame(not_found, columns=listed.columns)], ignore_index=True)
-save_table("gil_levers", levers, stacked(listed, list(listed.columns[1:]), shown), out)
+listed = pd.DataFrame([*listed, *not_found], columns=["machine", *LEVERS])
+save_table("gil_levers", levers, stacked(listed, LEVERS, shown), out)
 
 # %% [markdown]
 # ## Ranks in lock-step

@@ -43,7 +43,7 @@ from graphgain.results.forwards import DecodeGraphGain
 from graphgain.results.launches import FfiLaunch, LaunchPaths
 from graphgain.results.store import load_documents, machine_labels
 from graphgain.statements import by_name, statement_fact
-from graphgain.tables import side_by_side
+from graphgain.tables import NOT_MEASURED, side_by_side
 
 FFI = {
     "cpp_loop": "C++ loop",
@@ -120,16 +120,13 @@ calls = calls.sort_values(
 calls.drop(columns=["label", "text"])
 
 # %% [markdown]
-# A step of as many launches as the machine's decode step has (without one of its own, as the other
-# machines' steps have), and of the larger number that the article assumes for a forward with little
-# fusion. The budget is the machine's own eager decode step.
+# A step of as many launches as the article's decode step has, and of the larger number that it
+# assumes for a forward with little fusion. The budget is the machine's own eager decode step.
 
 # %%
-unfused = {
-    int(by_name(document)["paths_unfused_launches"].quantity.value)
-    for document in statements.values()
-}
-fused = {name: {document.launches} for name, document in decodes.items()}
+said = [by_name(document) for document in statements.values()]
+fused = {int(printed["paths_launches"].quantity.value) for printed in said}
+unfused = {int(printed["paths_unfused_launches"].quantity.value) for printed in said}
 budgets = {
     name: min(row.step_ms.value for row in document.rows if row.host != "graph")
     for name, document in decodes.items()
@@ -145,7 +142,7 @@ steps = pd.DataFrame(
             "budget_ms": budgets.get(call["name"]),
         }
         for call in calls.to_dict("records")
-        for launches in sorted(unfused.union(fused.get(call["name"], set().union(*fused.values()))))
+        for launches in sorted(fused | unfused)
     ],
     columns=["machine", "path", "label", "launches", "issue_ms", "budget_ms"],
 ).astype({"budget_ms": float})
@@ -218,21 +215,25 @@ def code(words: str) -> str:
     return re.sub(f"({CALLS}|{NAMES})", r"`\1`", words)
 
 
+def used_in(row):
+    """Where SGLang launches in this way, if the article says so."""
+    files = f", {row.files} files" if row.files else ""
+    return f" (in SGLang: {code(row.used_in)}{files})" if row.used_in else ""
+
+
 described = {}
 for row in (row for document in paths.values() for row in document.rows):
     described.setdefault(row.path, row)
 cells = pd.DataFrame(
     [
         {
-            "path": described[row.path].label,
-            "call chain": code(described[row.path].call_chain or "–"),
-            "used in SGLang": code(described[row.path].used_in or "–")
-            + (f" ({described[row.path].files} files)" if described[row.path].files else ""),
+            "path": described[path].label,
+            "call chain": code(described[path].call_chain or "–") + used_in(described[path]),
             "machine": labels[name],
             "text": ("about " if row.host_us.approximate else "")
             + text.quantity_with_interval(row.host_us, 0 if row.host_us.approximate else 2, "µs")
             if row.host_us
-            else row.skipped or "no reason given",
+            else (row.skipped or "no reason given").partition(":")[0],
         }
         for path in described
         for name, document in paths.items()
@@ -240,12 +241,23 @@ cells = pd.DataFrame(
         if row.path == path
     ]
 )
-save_table(
-    "launch_paths",
-    data,
-    side_by_side(cells, ["path", "call chain", "used in SGLang"], shown_machines),
-    out,
+# Machines without such a measurement would each be a column of a wide table: one line names them.
+with_paths = [labels[name] for name in machines if name in paths]
+without = [label for label in shown_machines if label not in with_paths]
+table = side_by_side(cells, ["path", "call chain"], with_paths if paths else shown_machines)
+if paths and without:
+    absent = {"path": ", ".join(without), "call chain": NOT_MEASURED}
+    absent |= dict.fromkeys(with_paths, "–")
+    table = pd.concat([table, pd.DataFrame([absent])], ignore_index=True)
+reasons = pd.DataFrame(
+    [
+        {"machine": labels[name], "path": row.path, "skipped": row.skipped}
+        for name, document in paths.items()
+        for row in document.rows
+        if row.skipped
+    ]
 )
+save_table("launch_paths", pd.concat([data, reasons], ignore_index=True), table, out)
 
 # %% [markdown]
 # Numbers for the prose.
@@ -283,8 +295,8 @@ for name, document in paths.items():
             )
             facts += [
                 fact(f"{key}.{row.path}_{step}_ms", count * row.host_us.value / 1000, "ms", 1)
-                for step, counts in (("step", set().union(*fused.values())), ("unfused", unfused))
-                for count in sorted(counts)[:1]
+                for step, counts in (("step", fused), ("unfused", unfused))
+                for count in counts
             ]
         if row.files:
             facts.append(fact(f"{key}.{row.path}_files", row.files))

@@ -182,7 +182,9 @@ def test_what_was_not_compiled_is_skipped_with_the_reason() -> None:
         [printed], ["aot_torch_library", "torch_add_out"], {"torch_add": "not compiled: x"}
     )
     assert [row["skipped"] for row in found["rows"]] == ["not compiled: x", None]
-    with pytest.raises(MeasureError, match="not prepare a single path: aot_torch_library: not compiled: x"):
+    with pytest.raises(
+        MeasureError, match="not prepare a single path: aot_torch_library: not compiled: x"
+    ):
         body([samples()], ["aot_torch_library"], {"torch_add": "not compiled: x"})
 
 
@@ -257,4 +259,7 @@ def test_on_a_gpu_every_installed_path_computes_the_sum(tmp_path: Path) -> None:
     document = validated("launch_paths", found.pop("parameters"), found)
     assert isinstance(document, LaunchPaths)
     for row in document.rows:
-        assert row.host_us is not None or (row.skipped or "").endswith("is not installed"), row
+        absent = (row.skipped or "").endswith("is not installed")
+        # A package of others may not fit the machine's other packages; its row then says so.
+        foreign = row.path in ("cute_dsl", "cupy_raw", "numba_cuda", "cuda_core", "cuda_bindings")
+        assert row.host_us is not None or absent or (foreign and row.skipped), row

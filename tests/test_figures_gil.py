@@ -49,25 +49,29 @@ def test_the_call_is_calibrated(document: Gil) -> None:
         assert in_c_us == pytest.approx(row.spin_us, abs=0.5), (row.spin_us, row.python)
 
 
-def test_every_distribution_has_enough_intervals(document: Gil) -> None:
-    assert any(row.quantiles_us for row in document.rows)
+def test_every_distribution_goes_as_far_as_its_intervals(document: Gil) -> None:
+    whole = 0
     for row in (*document.rows, *document.gpu):
         assert row.interval_us.n is not None
-        assert (row.quantiles_us is not None) == (row.interval_us.n >= 10_000)
-        assert (row.p999_us is not None) == (row.interval_us.n >= 4603)
-        if row.quantiles_us:
-            assert row.quantiles_us == sorted(row.quantiles_us)
+        kept = dict(zip(document.probabilities, row.quantiles_us, strict=True))
+        assert (row.p99_us is None) == (kept[0.99] is None) == (row.interval_us.n < 459)
+        assert (row.p999_us is None) == (kept[0.999] is None) == (row.interval_us.n < 4603)
+        known = [us for us in row.quantiles_us if us is not None]
+        assert known == sorted(known)
+        whole += row.interval_us.n >= 10_000
+    assert whole > len(document.rows) / 2
 
 
 def test_interruptions_last_a_switch_interval(document: Gil) -> None:
     """As the model predicts, whether the call releases the lock or keeps it.
 
-    The operating system adds up to its own tick, and a thread may be passed over once.
+    The operating system adds up to its own tick of some ms, which hides shorter switch intervals.
     """
     rows = [
         row
         for row in document.rows
-        if row.background == "compute" and row.background_threads == 1 and row.holds_gil
+        if (row.background, row.background_threads, row.holds_gil) == ("compute", 1, True)
+        and row.switch_interval_ms >= 5
     ]
     assert {row.gil for row in rows} == {"released", "kept"}
     for row in rows:
@@ -113,7 +117,7 @@ def test_the_curves_are_the_documents_quantiles(executed: tuple[dict[str, Any], 
     assert list(panels) == ["computing", "polling a queue", "short I/O"]
     lines = panels["polling a queue"].lines
     kept = zip(raw["probabilities"], row["quantiles_us"], strict=True)
-    wanted = [us for probability, us in kept if probability < 1]
+    wanted = [us for probability, us in kept if probability < 1 and us is not None]
     assert any(list(line.get_xdata()) == wanted for line in lines)
 
 

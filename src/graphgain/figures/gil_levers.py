@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import BLUE, GREEN, ORANGE, PURPLE
@@ -29,6 +30,7 @@ def draw(levers: pd.DataFrame, machines: Sequence[str]) -> Figure:
     for axes, machine in zip(panels, present, strict=True):
         _draw_machine(axes, levers[levers["machine"] == machine], order, groups)
         axes.set_title(machine)
+        axes.set_xlim(0.5 * float(levers["low_percent"].min()), 400)
     panels[0].set_yticks(range(len(order)), [label for _, label in order])
     panels[0].set_xlabel("calls per second (% of those alone)", loc="left")
     note_absent(figure, present, machines)
@@ -54,8 +56,8 @@ def _draw_machine(
             weight="bold",
         )
     axes.set_xscale("log")
-    axes.set_xlim(0.03, 700)
-    axes.set_xticks([0.1, 1, 10, 100], ["0.1", "1", "10", "100"])
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axes.xaxis.set_major_formatter(lambda percent, _: f"{percent:g}")
     axes.minorticks_off()
     axes.set_ylim(len(order) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

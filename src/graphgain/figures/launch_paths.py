@@ -19,7 +19,7 @@ def draw(calls: pd.DataFrame, steps: pd.DataFrame, machines: Sequence[str]) -> F
 
     `calls` has the columns machine, label, level (cpp, python or graph), host_us, low_us, high_us
     and text. `steps` has machine, label, launches, issue_ms and budget_ms: the time to issue a step
-    of that many launches, beside the time in which the GPU executes the real one (NaN: unknown).
+    of that many launches, beside that in which the GPU executes the machine's own (NaN: unknown).
     """
     if calls.empty:
         return draw_absent(machines)
