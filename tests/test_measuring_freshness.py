@@ -52,7 +52,7 @@ def test_each_changed_parameter_is_named_old_to_new(path: Path) -> None:
     assert found.state == "stale"
     assert found.reasons == (
         "parameter background_threads [0, 1, 2, 4, 6, 10] → [0, 8]",
-        "parameter limit_s 20.0 → 9.0",
+        "parameter limit_s 3.0 → 9.0",
     )
 
 

@@ -16,7 +16,7 @@ _NUMBER_LIST = re.compile(rf"\[\s+({_NUMBER}(?:,\s+{_NUMBER})*)\s+\]")
 
 
 def document_text(document: Mapping[str, Any]) -> str:
-    """JSON with two spaces, and a list of numbers (and nulls) on one line. Raises ValueError for NaN."""
+    """JSON with two spaces, a list of numbers and nulls on one line. Raises ValueError for NaN."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return _NUMBER_LIST.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
