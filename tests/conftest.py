@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from checkout import Checkout, copy_checkout
 
 

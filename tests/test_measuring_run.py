@@ -41,6 +41,8 @@ def start(stage: Stage, *arguments: str) -> "subprocess.Popen[str]":
         cwd=stage.folder,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that are started in the background inherit an ignored Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
@@ -111,7 +113,7 @@ def test_a_signal_ends_the_child_and_writes_nothing(
     with started.open() as stream:
         stream.readline()
         process.send_signal(number)
-        assert process.wait() == code
+        assert process.wait(timeout=60) == code
         assert stream.read() == ""
     assert not stage.out.exists()
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from checkout import ROOT, Checkout
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")

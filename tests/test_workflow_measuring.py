@@ -11,6 +11,7 @@ import pytest
 
 from checkout import Checkout, output
 from measuring_stage import Stage, make_stage
+from test_experiments_gil import SHORT
 
 pytestmark = pytest.mark.workflow
 
@@ -69,7 +70,11 @@ def test_a_node_measures_what_it_lacks_and_then_nothing(checkout: Checkout, tmp_
     native ones fail: that must not lose the one which succeeded."""
     (tmp_path / "stage").mkdir()
     stage = make_stage(tmp_path / "stage")
-    machine = ("--config", "machine={'slug': 'my-node', 'label': 'My node', 'arch': 'sm_90'}")
+    machine = (
+        "--config",
+        "machine={'slug': 'my-node', 'label': 'My node', 'arch': 'sm_90'}",
+        f"experiments={{'gil': {SHORT}}}",
+    )
     first = on_a_node(checkout, stage, "measure", *machine)
     assert "Going to measure on this machine my-node" in output(first), output(first)
     assert "Compiling the programs of launch_floor for sm_90" in output(first)
