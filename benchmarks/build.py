@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from memory import watch
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURE = "ttft"
@@ -95,7 +96,9 @@ def snakemake(clone: Path, target: str) -> Cost:
         text=True,
     ) as process:
         peak: list[float] = [0.0]
-        watcher = threading.Thread(target=watch, args=(psutil.Process(process.pid), peak))
+        watcher = threading.Thread(
+            target=watch, args=(psutil.Process(process.pid), peak, SAMPLE_EVERY_S)
+        )
         watcher.start()
         output, _ = process.communicate()
         wall_s = time.perf_counter() - start
@@ -103,28 +106,6 @@ def snakemake(clone: Path, target: str) -> Cost:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, output)
     return Cost(wall_s, peak[0])
-
-
-def watch(root: psutil.Process, peak: list[float]) -> None:
-    """Keep the largest memory of a process and its descendants, in MB, until it ends."""
-    while True:
-        try:
-            if root.status() == psutil.STATUS_ZOMBIE:
-                return
-            tree = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        peak[0] = max(peak[0], sum(map(memory_mb, tree)))
-        time.sleep(SAMPLE_EVERY_S)
-
-
-def memory_mb(process: psutil.Process) -> float:
-    """Proportional set size of a process, or its resident set size where there is no such thing."""
-    try:
-        memory = process.memory_full_info()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0.0  # it ended between being listed and being read
-    return float(getattr(memory, "pss", memory.rss)) / 1e6
 
 
 def git(*arguments: str) -> str:

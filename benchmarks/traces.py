@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import psutil
+from memory import watch
 
 ROOT = Path(__file__).resolve().parents[1]
 SCALES = (1, 1 / 4, 1 / 16)
@@ -133,7 +134,9 @@ def count(path: Path, jobs: int) -> tuple[float, float, float]:
     before, start = cpu_of_children(), time.perf_counter()
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         peak = [0.0]
-        watcher = threading.Thread(target=watch, args=(psutil.Process(process.pid), peak))
+        watcher = threading.Thread(
+            target=watch, args=(psutil.Process(process.pid), peak, SAMPLE_EVERY_S)
+        )
         watcher.start()
         process.communicate()
         wall_s = time.perf_counter() - start
@@ -147,28 +150,6 @@ def cpu_of_children() -> float:
     """Seconds of processor time that all processes started here have used, once they ended."""
     times = os.times()
     return times.children_user + times.children_system
-
-
-def watch(root: psutil.Process, peak: list[float]) -> None:
-    """Keep the largest memory of a process and its descendants, in MB, until it ends."""
-    while True:
-        try:
-            if root.status() == psutil.STATUS_ZOMBIE:
-                return
-            tree = [root, *root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return
-        peak[0] = max(peak[0], sum(map(memory_mb, tree)))
-        time.sleep(SAMPLE_EVERY_S)
-
-
-def memory_mb(process: psutil.Process) -> float:
-    """Proportional set size of a process, or its resident set size where there is no such thing."""
-    try:
-        memory = process.memory_full_info()
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0.0  # it ended between being listed and being read
-    return float(getattr(memory, "pss", memory.rss)) / 1e6
 
 
 def print_reference(path: Path, size_mb: float) -> None:
