@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphgain import __version__
+from graphgain.engines.commands import add_commands as add_ttft
 from graphgain.errors import GraphgainError
 from graphgain.measuring.commands import add_commands
 from graphgain.traces.commands import add_commands as add_trace_command
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     publish.set_defaults(command=_publish)
     add_commands(commands)
     add_unroll(commands)
+    add_ttft(commands)
     add_trace_command(commands)
     return parser
 

@@ -39,7 +39,8 @@ class Experiment:
     """One experiment; `module` has its function `measure`, `native` names files of workflow/native.
 
     `packages` maps what is imported to what is installed for it. `parameters` are the defaults,
-    each of the type that an override must have.
+    each of the type that an override must have. `check` names a module whose function `missing()`
+    tells what else is missing.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Experiment:
     native: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
+    check: str = ""
 
     @property
     def source(self) -> Path:
@@ -96,6 +98,8 @@ def missing_tools(experiment: Experiment) -> str | None:
                 f"{experiment.name} needs the Python package {package}, which is not installed: "
                 f"pip install {package}."
             )
+    if experiment.check:
+        return cast("str | None", importlib.import_module(experiment.check).missing())
     return None
 
 
@@ -126,6 +130,38 @@ _FORWARD_PACKAGES: Mapping[str, str] = {
     "torch": "torch",
     "triton": "triton",
     "transformers": "transformers",
+}
+
+_CLIENT_PACKAGES: Mapping[str, str] = {
+    "aiohttp": "aiohttp",
+    "pydantic": "pydantic",
+    "yaml": "PyYAML",
+}
+
+_SERVING: Parameters = {
+    # Modes as `ENGINE` or `ENGINE:MODE` of config/engines.
+    "modes": ["all"],
+    # A model's folder; empty: random weights in the shapes of Qwen3.8-27B.
+    "model": "",
+    "served": "",
+    # The address of a server that runs already, instead of modes, and how it is asked.
+    "attach": "",
+    "attach_protocol": "openai",
+    # The published sweep.
+    "lengths": [*range(128, 4097, 128), *range(5120, 16385, 1024)],
+    "requests": 10,
+    "warmup_requests": 1,
+    "concurrency": 1,
+    "profile_lengths": [128, 1024, 2048, 2560, 3072, 3584, 4096],
+    "profile_requests": 8,
+    # Against `vllm bench serve`, on vLLM's servers; no rounds: not at all.
+    "check_lengths": [128, 1024, 4096],
+    "check_rounds": 3,
+    # All modes of an engine are started at once, and asked one after the other.
+    "together": False,
+    # 0: any free port.
+    "port": 0,
+    "process_runs": 1,
 }
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -263,6 +299,22 @@ EXPERIMENTS: dict[str, Experiment] = {
                 "profiled_rounds": 0,
                 "process_runs": 3,
             },
+        ),
+        Experiment(
+            name="ttft",
+            title="Time to first token of serving engines",
+            module="graphgain.experiments.ttft",
+            packages=_CLIENT_PACKAGES,
+            check="graphgain.engines.config",
+            parameters=_SERVING,
+        ),
+        Experiment(
+            name="ttft_breakdown",
+            title="What a first token's time consists of",
+            module="graphgain.experiments.ttft_breakdown",
+            packages=_CLIENT_PACKAGES,
+            check="graphgain.engines.config",
+            parameters=_SERVING,
         ),
         Experiment(
             name="gil",

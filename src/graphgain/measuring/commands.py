@@ -89,15 +89,15 @@ def _measure(options: argparse.Namespace) -> None:
     from graphgain.measuring.run import BUILD, measure
 
     experiment = find_experiment(options.experiment)
-    configured = _configured()
+    settings = configured()
     measure(
         experiment,
-        _folder(options, configured),
+        results_folder(options.out, options.slug, settings),
         {
-            **configured.experiments.get(experiment.name, {}),
+            **settings.experiments.get(experiment.name, {}),
             **dict(map(_parameter, options.parameters)),
         },
-        label=options.label or configured.label,
+        label=options.label or settings.label,
         arch=options.arch,
         build=options.build or BUILD,
         force=options.force,
@@ -120,9 +120,9 @@ def _machine(options: argparse.Namespace) -> None:
     from graphgain.measuring.machine import probe_machine
     from graphgain.measuring.run import check_machine
 
-    configured = _configured()
-    folder = _folder(options, configured)
-    machine = probe_machine(folder.name, options.label or configured.label)
+    settings = configured()
+    folder = results_folder(options.out, options.slug, settings)
+    machine = probe_machine(folder.name, options.label or settings.label)
     print(document_text(machine), end="")
     if options.out:
         check_machine(folder / "machine.json", machine, allow_other_gpu=False)
@@ -132,9 +132,9 @@ def _machine(options: argparse.Namespace) -> None:
 def _plan(options: argparse.Namespace) -> None:
     from graphgain.measuring.plan import plan
 
-    configured = _configured()
-    mode = options.mode or configured.mode
-    print(plan(mode, options.results, options.slug or configured.slug))
+    settings = configured()
+    mode = options.mode or settings.mode
+    print(plan(mode, options.results, options.slug or settings.slug))
 
 
 def _status(options: argparse.Namespace) -> None:
@@ -142,14 +142,14 @@ def _status(options: argparse.Namespace) -> None:
     from graphgain.measuring.gpu import device_files_exist
     from graphgain.measuring.machine import default_slug
 
-    configured = _configured()
-    local = configured.slug or default_slug()
+    settings = configured()
+    local = settings.slug or default_slug()
     found = {path.parent.name for path in options.results.glob("*/machine.json")} | {local}
     slugs = sorted(found, key=lambda slug: (not slug.endswith("-published"), slug))
     machines = {
         f"{slug} (this machine)" if slug == local else slug: check_machine(
             options.results / slug,
-            configured.experiments,
+            settings.experiments,
             local=slug == local,
             gpu=device_files_exist(),
         )
@@ -174,23 +174,23 @@ def _import(options: argparse.Namespace) -> None:
         print(f"{path} is there already")
 
 
-def _folder(options: argparse.Namespace, configured: Configured) -> Path:
-    """The folder of this machine: its name is the slug."""
+def results_folder(out: Path | None, slug: str | None, settings: Configured) -> Path:
+    """The folder of this machine: its name is the slug. Raises ConfigError where both disagree."""
     from graphgain.measuring.machine import default_slug
 
-    if options.out is None:
-        return RESULTS / (options.slug or configured.slug or default_slug())
-    folder = Path(options.out)
+    if out is None:
+        return RESULTS / (slug or settings.slug or default_slug())
+    folder = Path(out)
     name = folder.name or folder.resolve().name
-    if options.slug and options.slug != name:
+    if slug and slug != name:
         raise ConfigError(
-            f"--out {folder} and --slug {options.slug} disagree: "
+            f"--out {folder} and --slug {slug} disagree: "
             "the folder of a machine has the machine's name."
         )
     return folder
 
 
-def _configured() -> Configured:
+def configured() -> Configured:
     """The configuration, where there is one and the packages that read it; defaults otherwise."""
     if not CONFIG.exists():
         return Configured()

@@ -1,6 +1,7 @@
 """Documents about requests: what an agent sends, and how long an engine takes to answer."""
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,27 +11,87 @@ from graphgain.traces.rules import FirstRequests, LastBlock, Outputs, Seen, Suba
 
 Tokens = Annotated[int, Field(ge=0)]
 Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
-Engine = Literal["kern", "vllm", "sglang"]
+EngineName = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+"""An engine or one of its modes, as the files below config/engines name them."""
 
 
 class SweepParameters(Strict):
-    """How the requests of a sweep were sent."""
+    """How the requests of a sweep were sent.
+
+    `weights` are `random` or the folder they come from; None where the source does not say.
+    """
 
     model: str
     requests_per_length: Annotated[int, Field(ge=1)]
     warmup_requests: Annotated[int, Field(ge=0)]
     concurrency: Annotated[int, Field(ge=1)]
     output_tokens: Annotated[int, Field(ge=1)]
+    weights: str | None = None
+    prompts: str | None = None
 
 
 class TtftRow(Strict):
     """Time to first token of cold prefills of one length."""
 
-    engine: Engine
-    mode: str
+    engine: EngineName
+    mode: EngineName
     isl_tokens: Annotated[int, Field(ge=1)]
     ttft_ms: Quantity
     failed_requests: Annotated[int, Field(ge=0)] | None = None
+
+
+class EngineRun(Strict):
+    """An engine in one mode: how it was started, and what it said of itself.
+
+    `command` is null for a server that was running already. `settings` were read back from the
+    server; what it did not tell is in `unavailable`, with the reason. `beside` names servers that
+    were up at the same time, without requests.
+    """
+
+    engine: EngineName
+    mode: EngineName
+    label: str
+    mode_label: str
+    version: str | None
+    command: list[str] | None
+    environment: dict[str, str] = {}
+    image: str | None = None
+    image_digest: str | None = None
+    settings: dict[str, Any] = {}
+    unavailable: dict[str, str] = {}
+    start_s: Annotated[float, Field(ge=0)] | None
+    started_at: datetime
+    ended_at: datetime
+    beside: list[str] = []
+    notes: list[str] = []
+
+
+class ClientCost(Strict):
+    """What the client itself takes: its TTFT against a server that answers at once."""
+
+    isl_tokens: Annotated[int, Field(ge=1)]
+    ttft_ms: Quantity
+
+
+class ClientCheck(Strict):
+    """This client and another on one running server, by turns; `difference_ms` is ours less
+    theirs, from the medians of each turn."""
+
+    engine: EngineName
+    mode: EngineName
+    isl_tokens: Annotated[int, Field(ge=1)]
+    other: str
+    ours_ms: Quantity
+    other_ms: Quantity
+    difference_ms: Quantity
+
+
+class FloorRow(Strict):
+    """The fused forward without any engine: from token ids to the first token, in this process."""
+
+    host: Literal["cpp_eager", "graph"]
+    isl_tokens: Annotated[int, Field(ge=1)]
+    ttft_ms: Quantity
 
 
 class Ttft(Document):
@@ -39,10 +100,23 @@ class Ttft(Document):
     experiment: Literal["ttft"]
     parameters: SweepParameters
     rows: Annotated[list[TtftRow], Field(min_length=1)]
+    engines: list[EngineRun] | None = None
+    client_cost: list[ClientCost] | None = None
+    client_check: list[ClientCheck] | None = None
+    floor: list[FloorRow] | None = None
 
 
 class BreakdownRow(Strict):
-    """What one request's time is made of; `ttft_traced_ms` includes the tracing."""
+    """What one request's time is made of; `ttft_traced_ms` includes the tracing.
+
+    `gpu_busy_ms` is the length of the union of kernels, copies and fills, and `gpu_busy_percent`
+    its share of the time from the first launch to the end of the last operation. Launches are calls
+    of the runtime or the driver, a graph's counting once; `kernels_in_graphs_per_request` of
+    `kernels_per_request` came from graphs. `launch_interval_us` is the mean between the starts of
+    neighbouring launches of the launching thread. While the GPU is idle between two operations, it
+    waits for the host until the next one's launch begins (`waiting_for_host_ms`), and after that
+    for nothing but its turn (`between_kernels_ms`).
+    """
 
     isl_tokens: Annotated[int, Field(ge=1)]
     ttft_traced_ms: Quantity
@@ -50,14 +124,32 @@ class BreakdownRow(Strict):
     gpu_busy_percent: Percent
     launches_per_request: Annotated[int, Field(ge=1)]
     launch_interval_us: Quantity
+    ttft_ms: Quantity | None = None
+    requests: Annotated[int, Field(ge=1)] | None = None
+    graph_launches_per_request: Annotated[int, Field(ge=0)] | None = None
+    kernels_per_request: Annotated[int, Field(ge=0)] | None = None
+    kernels_in_graphs_per_request: Annotated[int, Field(ge=0)] | None = None
+    launch_interval_median_us: Quantity | None = None
+    waiting_for_host_ms: Quantity | None = None
+    between_kernels_ms: Quantity | None = None
+    before_first_launch_ms: Quantity | None = None
+    after_last_operation_ms: Quantity | None = None
 
 
 class BreakdownParameters(Strict):
     """Which engine, in which mode, was traced."""
 
     model: str
-    engine: Engine
-    mode: str
+    engine: EngineName
+    mode: EngineName
+
+
+class BreakdownBeside(Strict):
+    """The same of another engine or mode."""
+
+    engine: EngineName
+    mode: EngineName
+    rows: Annotated[list[BreakdownRow], Field(min_length=1)]
 
 
 class TtftBreakdown(Document):
@@ -66,6 +158,8 @@ class TtftBreakdown(Document):
     experiment: Literal["ttft_breakdown"]
     parameters: BreakdownParameters
     rows: Annotated[list[BreakdownRow], Field(min_length=1)]
+    beside: list[BreakdownBeside] | None = None
+    engines: list[EngineRun] | None = None
 
 
 class TokenPercentile(Strict):

@@ -1,0 +1,1 @@
+"""Serving engines: starting them, asking them, and what their time is made of."""

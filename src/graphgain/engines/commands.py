@@ -1,0 +1,130 @@
+"""The command `graphgain ttft`: time to first token of serving engines, and what it consists of."""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction
+
+
+def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add ttft to the command line."""
+    ttft = commands.add_parser(
+        "ttft",
+        help="measure the time to first token of serving engines (config/engines)",
+        description="Starts each engine in each mode, sweeps prompt lengths, profiles some of "
+        "them, stops it, and writes ttft.json and ttft_breakdown.json. Every point is kept as soon as it "
+        "is measured: an interrupted run goes on where it stopped.",
+    )
+    ttft.add_argument("modes", nargs="*", metavar="ENGINE[:MODE]", help="default: all of them")
+    ttft.add_argument("--model", help="folder of a model (default: random weights, 27B shapes)")
+    ttft.add_argument("--lengths", nargs="+", type=int, metavar="TOKENS", help="prompt lengths")
+    ttft.add_argument("--requests", type=int, help="requests of each length")
+    ttft.add_argument("--profile-lengths", nargs="+", type=int, metavar="TOKENS")
+    ttft.add_argument("--profile-requests", type=int)
+    ttft.add_argument("--no-breakdown", action="store_true", help="do not profile")
+    ttft.add_argument("--check-rounds", type=int, help="turns against `vllm bench serve`")
+    ttft.add_argument("--together", action="store_true", help="start an engine's modes at once")
+    ttft.add_argument("--port", type=int, help="first port (default: any free one)")
+    ttft.add_argument(
+        "--attach", metavar="URL", help="a server that runs already (--served, --model)"
+    )
+    ttft.add_argument("--attach-protocol", choices=("openai", "sglang"))
+    ttft.add_argument("--served", help="the model's name there")
+    ttft.add_argument("--list", action="store_true", help="list engines and modes, and end")
+    ttft.add_argument(
+        "--import",
+        dest="foreign",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="print what results of vllm bench serve or of SGLang's benchmark hold",
+    )
+    ttft.add_argument("--out", type=Path, help="the machine's folder (default: results/SLUG)")
+    ttft.add_argument("--label", help="what tables call the machine (default: the GPU's name)")
+    ttft.add_argument("--build", type=Path, help="where points are kept (default: build)")
+    ttft.add_argument("--allow-busy", action="store_true", help="although the GPU is in use")
+    ttft.add_argument("--allow-other-gpu", action="store_true", help="same GPU model, another card")
+    ttft.set_defaults(command=_ttft)
+
+
+def _ttft(options: argparse.Namespace) -> None:
+    if options.list:
+        _list()
+    elif options.foreign:
+        _import(options.foreign)
+    else:
+        _measure(options)
+
+
+def _measure(options: argparse.Namespace) -> None:
+    from graphgain.experiments import find_experiment
+    from graphgain.measuring.commands import configured, results_folder
+    from graphgain.measuring.run import BUILD, measure
+
+    settings = configured()
+    overrides = {**settings.experiments.get("ttft", {}), **_overrides(options)}
+    folder = results_folder(options.out, None, settings)
+    for name in ("ttft",) if options.no_breakdown or options.attach else ("ttft", "ttft_breakdown"):
+        # The second one finds everything measured by the first.
+        experiment = find_experiment(name)
+        if options.attach:
+            # The GPU is the server's business, wherever it runs.
+            experiment = replace(experiment, needs_gpu=False, check="")
+        path = measure(
+            experiment,
+            folder,
+            overrides,
+            label=options.label or settings.label,
+            build=options.build or BUILD,
+            force=True,
+            allow_busy=options.allow_busy,
+            allow_other_gpu=options.allow_other_gpu,
+        )
+        print(f"written to {path}")
+
+
+def _overrides(options: argparse.Namespace) -> dict[str, Any]:
+    given = {
+        "modes": options.modes,
+        "model": options.model,
+        "lengths": options.lengths,
+        "requests": options.requests,
+        "profile_lengths": [0]
+        if options.no_breakdown or options.attach
+        else options.profile_lengths,
+        "profile_requests": options.profile_requests,
+        "check_rounds": options.check_rounds,
+        "together": options.together,
+        "port": options.port,
+        "attach": options.attach,
+        "attach_protocol": options.attach_protocol,
+        "served": options.served,
+    }
+    return {name: value for name, value in given.items() if value not in (None, [], False)}
+
+
+def _list() -> None:
+    from graphgain.engines.config import load_engines, unavailable
+    from graphgain.measuring.gpu import find_gpu
+
+    device = find_gpu()
+    capability = device.facts.get("compute_capability") if device else None
+    for engine in load_engines().values():
+        print(f"{engine.engine}: {unavailable(engine, capability) or 'can be measured here'}")
+        for name, mode in engine.modes.items():
+            print(f"  {engine.engine}:{name}  {mode.label}")
+
+
+def _import(paths: list[Path]) -> None:
+    from graphgain.engines.foreign import read_foreign
+
+    for path in paths:
+        for found in read_foreign(path):
+            ttft = found["ttft_ms"]
+            print(
+                f"{path}: {found['isl_tokens']} tokens, p50 {ttft['median']:.2f} ms "
+                f"({ttft['low']:.2f}–{ttft['high']:.2f}), n = {ttft['n']}"
+            )

@@ -1,0 +1,281 @@
+"""Measuring engines: start each, ask it all that is not known yet, stop it, and keep what it said.
+
+What is measured is kept in a folder a mode below the build folder, so that a later run starts only
+servers of which something is missing.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphgain.engines.client import Target
+from graphgain.engines.client_check import compare
+from graphgain.engines.config import Engine, attached, load_engines, select, unavailable
+from graphgain.engines.modes import Chosen, Model, find_model, profile_folder
+from graphgain.engines.points import Point, Sweep, measure_points, read_point
+from graphgain.engines.profiling import profile_length
+from graphgain.engines.read_back import read_settings
+from graphgain.engines.server import Server, await_health, free_port, started
+from graphgain.errors import MeasureError, MissingToolError
+from graphgain.files import write_atomically
+from graphgain.measuring import gpu
+from graphgain.measuring.packages import is_importable
+from graphgain.measuring.process import run_to_end
+from graphgain.measuring.provenance import now_utc
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be known of every mode."""
+
+    sweep: Sweep
+    lengths: tuple[int, ...]
+    profile_lengths: tuple[int, ...]
+    profile_requests: int
+    check_lengths: tuple[int, ...]
+    check_rounds: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of one mode: `run` is its EngineRun, `profiles` rows of the breakdown."""
+
+    chosen: Chosen
+    points: list[Point]
+    run: dict[str, Any]
+    profiles: list[dict[str, Any]]
+    checks: list[dict[str, Any]]
+
+
+def wanted_of(parameters: Mapping[str, Any], model: Model) -> Wanted:
+    """What the parameters of the experiment `ttft` ask for."""
+    return Wanted(
+        Sweep(
+            parameters["requests"],
+            parameters["warmup_requests"],
+            parameters["concurrency"],
+            model.vocabulary,
+            model.served,
+        ),
+        tuple(parameters["lengths"]),
+        tuple(length for length in parameters["profile_lengths"] if length),
+        parameters["profile_requests"],
+        tuple(parameters["check_lengths"]),
+        parameters["check_rounds"],
+    )
+
+
+def measure_engines(
+    parameters: Mapping[str, Any], build: Path
+) -> tuple[list[Measured], Model, list[str]]:
+    """Measure what is missing of the chosen modes; all that is known of them, and notes on modes
+    that cannot be started here.
+
+    Raises MeasureError after all modes were tried if one of them failed, MissingToolError if there
+    is nothing to show.
+    """
+    pairs = chosen_pairs(parameters)
+    model = find_model(parameters["model"], parameters["served"], build)
+    wanted = wanted_of(parameters, model)
+    device = gpu.find_gpu()
+    facts = device.facts if device else {}
+    folders: dict[Chosen, Path] = {}
+    notes: list[str] = []
+    pending: list[Chosen] = []
+    for engine, mode in pairs:
+        chosen = Chosen(engine, mode, model)
+        folder = chosen.folder(build / "ttft", wanted.sweep, facts.get("uuid_hash"))
+        reason = unavailable(engine, facts.get("compute_capability"))
+        if is_complete(folder, wanted):
+            folders[chosen] = folder
+        elif reason:
+            notes.append(f"{chosen.name} is not measured: {reason}")
+        else:
+            folders[chosen] = folder
+            pending.append(chosen)
+    if not folders:
+        raise MissingToolError("No engine can be started here. " + " ".join(notes))
+    failures = []
+    for group in groups(pending, parameters["together"]):
+        failures += _measure_group(group, folders, wanted, parameters["port"])
+    if failures:
+        raise MeasureError(
+            f"{len(failures)} of {len(folders)} modes failed; what the others gave is kept, and a "
+            "run without the failed ones (parameter modes) writes it. " + "\n".join(failures)
+        )
+    return [read_measured(chosen, folders[chosen], wanted) for chosen in folders], model, notes
+
+
+def chosen_pairs(parameters: Mapping[str, Any]) -> list[tuple[Engine, str]]:
+    """Engine and mode of what is to be measured; raises ConfigError."""
+    if parameters["attach"]:
+        return [(attached(parameters["attach"], parameters["attach_protocol"]), "default")]
+    return select(load_engines(), [name for name in parameters["modes"] if name != ALL])
+
+
+def groups(pending: Sequence[Chosen], together: bool) -> list[list[Chosen]]:
+    """What is up at the same time: one mode, or with `together` all modes of an engine."""
+    if not together:
+        return [[chosen] for chosen in pending]
+    engines = dict.fromkeys(chosen.engine.engine for chosen in pending)
+    return [[one for one in pending if one.engine.engine == name] for name in engines]
+
+
+def is_complete(folder: Path, wanted: Wanted) -> bool:
+    """Whether all that is wanted of a mode is in its folder."""
+    return (
+        (folder / "run.json").exists()
+        and all(read_point(folder, isl, wanted.sweep) for isl in wanted.lengths)
+        and all((folder / f"profile-{isl}.json").exists() for isl in wanted.profile_lengths)
+    )
+
+
+def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
+    """What a folder holds of a mode, in the order that is wanted."""
+    points = [read_point(folder, isl, wanted.sweep) for isl in wanted.lengths]
+    checks = folder / "checks.json"
+    return Measured(
+        chosen,
+        [point for point in points if point is not None],
+        _read(folder / "run.json"),
+        [_read(folder / f"profile-{isl}.json") for isl in wanted.profile_lengths],
+        _read(checks) if checks.exists() else [],
+    )
+
+
+def _measure_group(
+    group: Sequence[Chosen], folders: Mapping[Chosen, Path], wanted: Wanted, port: int
+) -> list[str]:
+    """Start the servers of a group and measure one after the other; sentences about failures."""
+    failures = []
+    with ExitStack() as stack:
+        up: list[tuple[Chosen, Server, str]] = []
+        for chosen in group:
+            begun = now_utc()
+            try:
+                up.append((chosen, _start(stack, chosen, folders[chosen], port), begun))
+            except MeasureError as error:
+                failures.append(str(error))
+            port = port + 1 if port else 0
+        seconds: dict[str, float] = {}
+        for chosen, server, _ in list(up):
+            try:
+                health = chosen.engine.health
+                seconds[chosen.name] = await_health(server, health.path, health.deadline_s)
+            except MeasureError as error:
+                failures.append(str(error))
+        ready = [each for each in up if each[0].name in seconds]
+        for chosen, server, begun in ready:
+            beside = [other.name for other, _, _ in ready if other is not chosen]
+            run = _engine_run(chosen, server, begun, seconds[chosen.name], beside, folders[chosen])
+            try:
+                _measure_mode(chosen, server, folders[chosen], wanted, run)
+            except MeasureError as error:
+                failures.append(str(error))
+    return failures
+
+
+def _start(stack: ExitStack, chosen: Chosen, folder: Path, port: int) -> Server:
+    folder.mkdir(parents=True, exist_ok=True)
+    profile_folder(folder).mkdir(exist_ok=True)
+    if chosen.engine.url is not None:
+        return Server(chosen.name, chosen.url(0), None)
+    number = free_port(port or None)
+    command = chosen.command(number, folder)
+    assert command is not None  # only an attached server has none
+    write_atomically(folder / "command.json", json.dumps(command))
+    print(f"{chosen.name}: starting; log {folder / 'server.log'}", file=sys.stderr)
+    return stack.enter_context(
+        started(
+            chosen.name,
+            command,
+            chosen.url(number),
+            folder / "server.log",
+            chosen.environment(number, folder),
+        )
+    )
+
+
+def _engine_run(
+    chosen: Chosen, server: Server, begun: str, start_s: float, beside: list[str], folder: Path
+) -> dict[str, Any]:
+    engine = chosen.engine
+    version, settings, missing = read_settings(server, engine.read_back)
+    command = None
+    if engine.url is None:
+        command = json.loads((folder / "command.json").read_text(encoding="utf-8"))
+    return {
+        "engine": engine.engine,
+        "mode": chosen.mode_name,
+        "label": engine.label,
+        "mode_label": chosen.mode.label,
+        "version": version,
+        "command": command,
+        "environment": chosen.environment(0, folder) if command else {},
+        "image": engine.docker.image if engine.docker else None,
+        "image_digest": _digest(engine),
+        "settings": settings,
+        "unavailable": missing,
+        "start_s": round(start_s, 1) if command else None,
+        "started_at": begun,
+        "ended_at": begun,
+        "beside": beside,
+        "notes": [] if command else ["The server ran already: how it was started is not known."],
+    }
+
+
+def _measure_mode(
+    chosen: Chosen, server: Server, folder: Path, wanted: Wanted, run: dict[str, Any]
+) -> None:
+    key = os.environ.get(chosen.engine.api_key_environment) if chosen.engine.url else None
+    target = Target(server.url, chosen.engine.protocol, key)
+    points = measure_points(
+        target, wanted.lengths, wanted.sweep, folder, chosen.name, server.check_alive
+    )
+    write_atomically(folder / "run.json", json.dumps({**run, "ended_at": now_utc()}, indent=1))
+    known = {point.isl_tokens: point.quantity() for point in points}
+    profiler = chosen.engine.profiler
+    for isl in wanted.profile_lengths if profiler else ():
+        path = folder / f"profile-{isl}.json"
+        if path.exists():
+            continue
+        print(f"{chosen.name}: profiling {isl} tokens", file=sys.stderr, flush=True)
+        assert profiler is not None
+        row = profile_length(
+            target,
+            isl,
+            wanted.sweep,
+            profiler,
+            profile_folder(folder),
+            wanted.profile_requests,
+            known.get(isl),
+        )
+        write_atomically(path, json.dumps(row, indent=1))
+    if chosen.engine.engine == "vllm" and wanted.check_rounds and is_importable("vllm"):
+        print(f"{chosen.name}: beside vllm bench serve", file=sys.stderr, flush=True)
+        rows = compare(
+            target, chosen.model.folder, wanted.check_lengths, wanted.sweep, wanted.check_rounds
+        )
+        named = [{"engine": "vllm", "mode": chosen.mode_name, **row} for row in rows]
+        write_atomically(folder / "checks.json", json.dumps(named, indent=1))
+
+
+def _digest(engine: Engine) -> str | None:
+    if engine.docker is None:
+        return None
+    form = "{{index .RepoDigests 0}}"
+    ended = run_to_end(
+        ["docker", "inspect", "--format", form, engine.docker.image], name="docker", timeout_s=60
+    )
+    return ended.stdout.strip() or None
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

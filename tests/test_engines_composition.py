@@ -1,0 +1,153 @@
+"""Traces: read as a stream, requests told apart, and what each one's time consists of."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_engine import call, kineto, operation
+from graphgain.engines import kineto as reader
+from graphgain.engines.composition import compose, occupation, request_starts
+from graphgain.engines.kineto import ProfileError, Trace, read_trace
+from graphgain.engines.profiling import around
+
+
+def written(tmp_path: Path, content: Any, name: str = "t.json", indent: int | None = None) -> Path:
+    path = tmp_path / name
+    text = json.dumps(content, indent=indent)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    else:
+        path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("chunk", [7, 100, 1 << 22])
+def test_a_trace_is_read_whatever_the_size_of_the_buffer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, indent: int | None, chunk: int
+) -> None:
+    monkeypatch.setattr(reader, "_CHUNK", chunk)
+    trace = read_trace(written(tmp_path, kineto(2), name, indent))
+    assert len(trace.launch_us) == 8 and len(trace.start_us) == 10
+    assert trace.launch_graph.sum() == 2 and trace.base_ns is None
+    assert list(np.diff(trace.launch_us) >= 0) == [True] * 7
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_the_time_base_is_found_before_and_after_the_events(tmp_path: Path, after: bool) -> None:
+    base = {"baseTimeNanoseconds": 1_700_000_000_000_000_000}
+    content = {**kineto(1), **base} if after else {**base, **kineto(1)}
+    assert read_trace(written(tmp_path, content)).base_ns == base["baseTimeNanoseconds"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"traceEvents": [', '{"traceEvents": [{"cat": "kernel"', "[1]", "\x00\x01"]
+)
+def test_what_is_no_trace_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(ProfileError, match=r"broken\.json: not a readable trace"):
+        read_trace(path)
+
+
+def test_a_trace_cut_off_in_its_gzip_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, kineto(50), "cut.json.gz")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ProfileError, match=r"cut\.json\.gz"):
+        read_trace(path)
+
+
+def test_calls_that_put_nothing_on_the_gpu_are_no_launches(tmp_path: Path) -> None:
+    content = kineto(1)
+    assert "cudaDeviceSynchronize" in json.dumps(content)
+    assert len(read_trace(written(tmp_path, content)).launch_us) == 4
+
+
+def test_the_composition_of_known_requests(tmp_path: Path) -> None:
+    found = compose(read_trace(written(tmp_path, kineto(3))), 3)
+    assert len(found) == 3
+    for one in found:
+        # Three kernels of 30 µs 100 µs apart, and a graph of two of 40 µs with 10 µs between.
+        assert one.busy_ms == pytest.approx(0.170)
+        assert one.span_ms == pytest.approx(0.410)
+        assert (one.launches, one.graph_launches) == (4, 1)
+        assert (one.kernels, one.kernels_in_graphs) == (5, 2)
+        assert one.interval_us == one.interval_median_us == pytest.approx(100)
+        # Idle 70 µs three times: 50 until the next launch begins, 20 until its kernel does.
+        assert one.waiting_for_host_ms == pytest.approx(0.150)
+        assert one.between_kernels_ms == pytest.approx(0.060 + 0.010)
+
+
+def test_copies_and_fills_keep_the_gpu_busy_but_are_no_kernels(tmp_path: Path) -> None:
+    events = [
+        call("cudaMemcpyAsync", 0, 1), operation("gpu_memcpy", 10, 20, 1),
+        call("cudaMemsetAsync", 5, 2), operation("gpu_memset", 20, 30, 2),
+        call("cuLaunchKernelEx", 6, 3), operation("kernel", 50, 10, 3),
+    ]  # fmt: skip
+    (one,) = compose(read_trace(written(tmp_path, {"traceEvents": events})), 1)
+    assert one.busy_ms == pytest.approx(0.050) and one.kernels == 1 and one.launches == 3
+
+
+def test_the_interval_is_of_the_launching_thread(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    for index in range(5):
+        events += [call("cudaLaunchKernel", 10 * index, index), operation("kernel", 10 * index + 5, 1, index)]  # fmt: skip
+    other = call("cudaMemcpyAsync", 13, 9) | {"tid": 8}
+    events += [other, operation("gpu_memcpy", 14, 1, 9)]
+    (one,) = compose(read_trace(written(tmp_path, {"traceEvents": events})), 1)
+    assert one.interval_us == 10 and one.launches == 6
+
+
+def test_occupation_of_overlapping_operations() -> None:
+    start, end = np.array([0.0, 5, 8, 30]), np.array([10.0, 9, 20, 40])
+    busy, waiting, between = occupation(start, end, launched=np.array([0.0, 0, 0, 26]))
+    assert (busy, waiting, between) == (30, 6, 4)
+
+
+def test_requests_that_cannot_be_told_apart_are_refused() -> None:
+    even = np.arange(100, dtype=float)
+    with pytest.raises(ProfileError, match="3 requests cannot be told apart"):
+        request_starts(even, 3)
+    with pytest.raises(ProfileError, match="2 launches, too few for 3"):
+        request_starts(even[:2], 3)
+    assert request_starts(np.array([0.0, 1, 2, 50, 51, 90]), 3) == [0, 50, 90]
+    assert request_starts(even, 1) == [0]
+
+
+def test_a_clock_that_is_not_the_clients_gives_no_times_around(tmp_path: Path) -> None:
+    from graphgain.engines.client import Answer, Usage
+
+    found = compose(read_trace(written(tmp_path, kineto(1))), 1)
+    sent = 10**18
+    base = sent + 5_000_000 - 1_000_000_000  # the first launch is 1 s after the base
+    answer = Answer(6.0, sent, sent + 6_000_000, Usage())
+    ((before, after),) = around(found, [answer], base) or [(0, 0)]
+    assert before == pytest.approx(5.0) and after == pytest.approx(1.0 - 0.410)
+    assert around(found, [answer], base - 10**15) is None
+    assert around(found, [answer], None) is None
+
+
+def test_memory_does_not_grow_with_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_CHUNK", 4096)
+    longest = 0
+
+    class Counting(io.StringIO):
+        def read(self, size: int | None = -1) -> str:
+            assert size == 4096
+            return super().read(size)
+
+    text = json.dumps(kineto(2000))
+    for event in reader.events(Counting(text), []):
+        longest = max(longest, len(json.dumps(event)))
+    assert longest < 4096 < len(text)
+
+
+def test_trace_type() -> None:
+    trace = reader.trace_of([[0.0], [1], [2], [1]], [[3.0], [4.0], [1], [0]], None)
+    assert isinstance(trace, Trace) and trace.launch_graph.dtype == np.bool_
