@@ -297,7 +297,7 @@ def test_the_engines_of_the_repository_are_valid() -> None:
 def test_engines_and_modes_are_selected_by_name(project: Path) -> None:
     engines = load_engines()
     assert [mode for _, mode in select(engines, ["fake:off", "fake"])] == ["off", "on"]
-    with pytest.raises(ConfigError, match="no engine 'vlm'.*there are fake"):
+    with pytest.raises(ConfigError, match=r"no engine 'vlm'.*there are fake"):
         select(engines, ["vlm"])
     with pytest.raises(ConfigError, match="no mode 'of'; it has on, off"):
         select(engines, ["fake:of"])

@@ -11,7 +11,7 @@ import pytest
 
 from fake_engine import call, kineto, operation
 from graphgain.engines import kineto as reader
-from graphgain.engines.composition import compose, occupation, request_starts
+from graphgain.engines.composition import compose, occupation, request_starts, starts_by_clock
 from graphgain.engines.kineto import ProfileError, Trace, read_trace
 from graphgain.engines.profiling import around
 
@@ -97,7 +97,8 @@ def test_copies_and_fills_keep_the_gpu_busy_but_are_no_kernels(tmp_path: Path) -
 def test_the_interval_is_of_the_launching_thread(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     for index in range(5):
-        events += [call("cudaLaunchKernel", 10 * index, index), operation("kernel", 10 * index + 5, 1, index)]  # fmt: skip
+        events.append(call("cudaLaunchKernel", 10 * index, index))
+        events.append(operation("kernel", 10 * index + 5, 1, index))
     other = call("cudaMemcpyAsync", 13, 9) | {"tid": 8}
     events += [other, operation("gpu_memcpy", 14, 1, 9)]
     (one,) = compose(read_trace(written(tmp_path, {"traceEvents": events})), 1)
@@ -118,6 +119,14 @@ def test_requests_that_cannot_be_told_apart_are_refused() -> None:
         request_starts(even[:2], 3)
     assert request_starts(np.array([0.0, 1, 2, 50, 51, 90]), 3) == [0, 50, 90]
     assert request_starts(even, 1) == [0]
+
+
+def test_requests_are_told_apart_by_the_clients_clock_where_it_agrees() -> None:
+    launches = np.array([10.0, 400, 401, 500, 501, 900])  # a long gap within the first request
+    assert starts_by_clock(launches, [(5, 450), (490, 950)]) == [10, 500]
+    assert starts_by_clock(launches, [(50, 450), (490, 950)]) is None
+    assert starts_by_clock(launches, [(5, 450), (910, 950)]) is None
+    assert starts_by_clock(launches, [(5, 450), (502, 600)]) is None
 
 
 def test_a_clock_that_is_not_the_clients_gives_no_times_around(tmp_path: Path) -> None:

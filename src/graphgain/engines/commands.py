@@ -15,8 +15,8 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
         "ttft",
         help="measure the time to first token of serving engines (config/engines)",
         description="Starts each engine in each mode, sweeps prompt lengths, profiles some of "
-        "them, stops it, and writes ttft.json and ttft_breakdown.json. Every point is kept as soon as it "
-        "is measured: an interrupted run goes on where it stopped.",
+        "them, stops it, and writes ttft.json and ttft_breakdown.json. Every point is kept as soon "
+        "as it is measured: an interrupted run goes on where it stopped.",
     )
     ttft.add_argument("modes", nargs="*", metavar="ENGINE[:MODE]", help="default: all of them")
     ttft.add_argument("--model", help="folder of a model (default: random weights, 27B shapes)")
@@ -103,7 +103,11 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "attach_protocol": options.attach_protocol,
         "served": options.served,
     }
-    return {name: value for name, value in given.items() if value not in (None, [], False)}
+    return {
+        name: value
+        for name, value in given.items()
+        if not (value is None or value is False or value == [])
+    }
 
 
 def _list() -> None:

@@ -32,14 +32,34 @@ class Composition:
     last_end_us: float
 
 
-def compose(trace: Trace, requests: int) -> list[Composition]:
+def compose(
+    trace: Trace, requests: int, spans_us: Sequence[tuple[float, float]] | None = None
+) -> list[Composition]:
     """The composition of each of so many requests that were sent one by one with pauses.
 
-    Raises ProfileError where that many requests cannot be told apart.
+    `spans_us` is when each was sent and answered, in the trace's time. Raises ProfileError where
+    that many requests cannot be told apart.
     """
-    starts = request_starts(trace.launch_us, requests)
+    starts = spans_us and starts_by_clock(trace.launch_us, spans_us)
+    starts = starts or request_starts(trace.launch_us, requests)
     bounds = [*starts, np.inf]
     return [_compose(trace, first, following) for first, following in pairwise(bounds)]
+
+
+def starts_by_clock(
+    launch_us: Floats, spans_us: Sequence[tuple[float, float]]
+) -> list[float] | None:
+    """The first launch after each request was sent; None where the clocks do not agree, which is
+    when a request has no launch before its answer, or a launch came before the first request."""
+    if len(launch_us) and launch_us[0] < spans_us[0][0]:
+        return None
+    starts = []
+    for sent, answered in spans_us:
+        index = int(np.searchsorted(launch_us, sent))
+        if index == len(launch_us) or launch_us[index] > answered:
+            return None
+        starts.append(float(launch_us[index]))
+    return starts
 
 
 def request_starts(launch_us: Floats, requests: int) -> list[float]:

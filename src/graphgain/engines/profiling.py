@@ -53,7 +53,7 @@ def profile_length(
     for answer in answers:
         check_answer(answer, isl_tokens)
     paths, trace = await_trace(folder, before)
-    found = compose(trace, requests)
+    found = compose(trace, requests, spans_us(answers, trace.base_ns))
     for path in paths:
         path.unlink()
     return breakdown_row(
@@ -85,6 +85,16 @@ def await_trace(folder: Path, before: set[Path]) -> tuple[list[Path], Trace]:
             problem = "a file is not complete"
         time.sleep(_POLL_S)
     raise ProfileError(f"{folder}: {problem} within {TRACE_DEADLINE_S:g} s of the profile's end.")
+
+
+def spans_us(answers: list[Answer], base_ns: int | None) -> list[tuple[float, float]] | None:
+    """When each request was sent and answered, in a trace's time; None for one without a base."""
+    if base_ns is None:
+        return None
+    return [
+        ((answer.sent_ns - base_ns) / 1000, (answer.first_token_ns - base_ns) / 1000)
+        for answer in answers
+    ]
 
 
 def around(

@@ -179,6 +179,13 @@ def _measure_group(
                 _measure_mode(chosen, server, folders[chosen], wanted, run)
             except MeasureError as error:
                 failures.append(str(error))
+        for chosen, server, _ in ready[:1]:
+            # One server is enough: it is about the clients. The other client is vLLM's own.
+            if chosen.engine.engine == "vllm" and wanted.check_rounds and is_importable("vllm"):
+                try:
+                    _check_client(chosen, server, folders[chosen], wanted)
+                except MeasureError as error:
+                    failures.append(str(error))
     return failures
 
 
@@ -234,8 +241,7 @@ def _engine_run(
 def _measure_mode(
     chosen: Chosen, server: Server, folder: Path, wanted: Wanted, run: dict[str, Any]
 ) -> None:
-    key = os.environ.get(chosen.engine.api_key_environment) if chosen.engine.url else None
-    target = Target(server.url, chosen.engine.protocol, key)
+    target = _target(chosen, server)
     points = measure_points(
         target, wanted.lengths, wanted.sweep, folder, chosen.name, server.check_alive
     )
@@ -258,13 +264,24 @@ def _measure_mode(
             known.get(isl),
         )
         write_atomically(path, json.dumps(row, indent=1))
-    if chosen.engine.engine == "vllm" and wanted.check_rounds and is_importable("vllm"):
-        print(f"{chosen.name}: beside vllm bench serve", file=sys.stderr, flush=True)
-        rows = compare(
-            target, chosen.model.folder, wanted.check_lengths, wanted.sweep, wanted.check_rounds
-        )
-        named = [{"engine": "vllm", "mode": chosen.mode_name, **row} for row in rows]
-        write_atomically(folder / "checks.json", json.dumps(named, indent=1))
+
+
+def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
+    print(f"{chosen.name}: beside vllm bench serve", file=sys.stderr, flush=True)
+    rows = compare(
+        _target(chosen, server),
+        chosen.model.folder,
+        wanted.check_lengths,
+        wanted.sweep,
+        wanted.check_rounds,
+    )
+    named = [{"engine": chosen.engine.engine, "mode": chosen.mode_name, **row} for row in rows]
+    write_atomically(folder / "checks.json", json.dumps(named, indent=1))
+
+
+def _target(chosen: Chosen, server: Server) -> Target:
+    key = os.environ.get(chosen.engine.api_key_environment) if chosen.engine.url else None
+    return Target(server.url, chosen.engine.protocol, key)
 
 
 def _digest(engine: Engine) -> str | None:
