@@ -38,7 +38,7 @@ from graphgain.exhibits import save_figure, save_table
 from graphgain.expected import expected_ttft, ttft_at
 from graphgain.facts import fact, machine_key, save_facts
 from graphgain.figures import agent_ttft
-from graphgain.figures.engines import label
+from graphgain.figures.engines import label, rank
 from graphgain.results.serving import AgentWorkload, Ttft
 from graphgain.results.store import load_documents, load_traces, machine_labels
 from graphgain.tables import stacked
@@ -63,8 +63,7 @@ for machine, sweep in sweeps.items():
         [(row.engine, row.mode, row.isl_tokens, row.ttft_ms.value) for row in sweep.rows],
         columns=["engine", "mode", "isl_tokens", "ttft_ms"],
     )
-    order = {"kern": 0, "vllm": 1, "sglang": 2}
-    rows = rows.sort_values("engine", key=lambda engine: engine.map(order), kind="stable")
+    rows = rows.sort_values("engine", key=lambda engine: engine.map(rank), kind="stable")
     for slug, workload in workloads.items():
         median = next(row.tokens.value for row in workload.percentiles if row.percentile == 50)
         bins = workload.distribution or []

@@ -2,9 +2,9 @@
 # jupyter:
 #   graphgain:
 #     title: How long the first token takes
-#     documents: [ttft, statements]
+#     documents: [ttft, prefill_graph_gain, statements]
 #     figures: [ttft, ttft_long]
-#     tables: [ttft, ttft_crossovers]
+#     tables: [ttft, ttft_crossovers, ttft_fit, ttft_engines, ttft_client]
 #   jupytext:
 #     notebook_metadata_filter: graphgain
 #     text_representation:
@@ -37,16 +37,19 @@ import pandas as pd
 from graphgain import text
 from graphgain.crossovers import crossovers
 from graphgain.exhibits import save_figure, save_table
-from graphgain.facts import Fact, fact, machine_key, save_facts
+from graphgain.facts import Fact, fact, machine_key, save_facts, words
 from graphgain.figures import ttft, ttft_long
-from graphgain.figures.engines import label
+from graphgain.figures.engines import label, rank
 from graphgain.results.article import Statements
+from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.serving import Ttft
 from graphgain.results.store import load_documents, machine_labels
+from graphgain.serving_fit import fit
 from graphgain.statements import by_name, printed_fact
 from graphgain.tables import stacked
 
 SHORT = 4096  # tokens: the bound that the article calls short
+WELL_FITTED_PERCENT = 3  # median difference up to which a fit is drawn
 
 documents = load_documents(results, machines, Ttft)
 labels = machine_labels(results, machines)
@@ -76,20 +79,123 @@ rows = pd.DataFrame(
     ],
 )
 # Kern first, then the others, each engine's modes in the order of the document.
-order = {"kern": 0, "vllm": 1, "sglang": 2}
-rows = rows.sort_values("engine", key=lambda engine: engine.map(order), kind="stable")
+rows = rows.sort_values("engine", key=lambda engine: engine.map(rank), kind="stable")
 data = rows.drop(columns=["slug", "text"])
 data.groupby(["machine", "engine", "mode"], sort=False)["isl_tokens"].agg(["count", "min", "max"])
+
+# %% [markdown]
+# ## Host or GPU
+#
+# TTFT = fixed + max(host, GPU): a level as long as the host is the slower one, a line once the GPU
+# is. A mode whose engine says up to which size it captured graphs is two modes: prompts above that
+# size run without a graph, and are fitted by themselves.
+
+# %%
+limits = pd.DataFrame(
+    [
+        {
+            "slug": name,
+            "machine": labels[name],
+            "engine": run.engine,
+            "mode": run.mode,
+            "tokens": max(run.settings["capture_sizes"]),
+        }
+        for name, document in documents.items()
+        for run in document.engines or []
+        if "PIECEWISE" in str(run.settings.get("cudagraph_mode", ""))
+        and run.settings.get("capture_sizes")
+    ],
+    columns=["slug", "machine", "engine", "mode", "tokens"],
+)
+captured = {(row.slug, row.engine, row.mode): row.tokens for row in limits.itertuples()}
+parts = []
+for (slug, machine, engine, mode), curve in rows.groupby(
+    ["slug", "machine", "engine", "mode"], sort=False
+):
+    limit = captured.get((slug, engine, mode))
+    curve = curve.sort_values("isl_tokens")
+    inside = curve["isl_tokens"] <= (limit or 0)
+    for part, which in ((curve[inside], "captured"), (curve[~inside], "above" if limit else "all")):
+        if part.empty:
+            continue
+        lengths, times = list(part["isl_tokens"]), list(part["ttft_ms"])
+        found = fit(lengths, times) if which != "captured" else None
+        parts.append(
+            {
+                "slug": slug,
+                "machine": machine,
+                "engine": engine,
+                "mode": mode,
+                "part": which,
+                "first_tokens": lengths[0],
+                "last_tokens": lengths[-1],
+                "lengths": len(lengths),
+                "level_ms": found.level_ms if found else float(np.median(times)),
+                "intercept_ms": found.intercept_ms if found else np.nan,
+                "slope_ms_per_1k": found.slope_ms_per_1k if found else np.nan,
+                "knee_tokens": found.knee_tokens if found else np.nan,
+                "residual_percent": found.residual_percent if found else np.nan,
+            }
+        )
+FIT = [
+    *("slug", "machine", "engine", "mode", "part", "first_tokens", "last_tokens", "lengths"),
+    *("level_ms", "intercept_ms", "slope_ms_per_1k", "knee_tokens", "residual_percent"),
+]
+fits = pd.DataFrame(parts, columns=FIT).astype({name: float for name in FIT[8:]})
+fits.drop(columns="slug")
+
+# %% [markdown]
+# The fused forward without any engine is the line that a fast host draws on a measured machine: the
+# same model in this project's own process, its launches issued by a C++ loop.
+
+# %%
+floor = pd.DataFrame(
+    [
+        {
+            "slug": name,
+            "machine": labels[name],
+            "engine": "lean",
+            "mode": "cpp_eager",
+            "isl_tokens": row.tokens,
+            "ttft_ms": row.cpp_eager_ms.value,
+            "low_ms": row.cpp_eager_ms.low,
+            "high_ms": row.cpp_eager_ms.high,
+            "n": row.cpp_eager_ms.n,
+        }
+        for name, document in load_documents(results, list(documents), PrefillGraphGain).items()
+        for row in document.rows
+        if document.parameters.engine == "lean" and row.cached_tokens == 0 and row.cpp_eager_ms
+    ],
+    columns=[column for column in rows.columns if column != "text"],
+)
 
 # %% [markdown]
 # ## Up to 4k tokens
 #
 # Where an engine's line is flat, the time does not depend on the work: the host sets it. Where it
-# rises, the GPU does.
+# rises, the GPU does. Dotted: the fits, where they describe the data.
 
 # %%
-short = data[data["isl_tokens"] <= SHORT]
-save_figure("ttft", lambda: ttft.draw(short, shown), short, out)
+drawn = [
+    {
+        "machine": row.machine,
+        "engine": row.engine,
+        "mode": f"{row.mode} {row.part}",
+        "isl_tokens": tokens,
+        "ttft_ms": np.nanmax(
+            [row.level_ms, row.intercept_ms + row.slope_ms_per_1k * tokens / 1024]
+        ),
+    }
+    for row in fits.itertuples()
+    if not row.residual_percent > WELL_FITTED_PERCENT
+    for tokens in np.linspace(row.first_tokens, min(row.last_tokens, SHORT), 120)
+    if row.first_tokens <= SHORT
+]
+curve_columns = ["machine", "engine", "mode", "isl_tokens", "ttft_ms"]
+fitted = pd.DataFrame(drawn, columns=curve_columns)
+short = pd.concat([data, floor.drop(columns="slug")]) if len(floor) else data
+short = short[short["isl_tokens"] <= SHORT]
+save_figure("ttft", lambda: ttft.draw(short, fitted, limits, shown), short, out)
 
 # %% [markdown]
 # ## Who is faster, and from where on
@@ -209,6 +315,113 @@ listed = pd.DataFrame(
 save_table("ttft_crossovers", crossings.drop(columns="slug"), stacked(listed, CROSSED, shown), out)
 
 # %% [markdown]
+# The fits as a table, and what measured engines said of themselves.
+
+# %%
+NAMES = {"captured": "up to the captured size", "above": "above the captured size", "all": "all"}
+FITTED = ["engine", "lengths (tokens)", "host's level (ms)", "GPU (ms per 1,024 tokens)",
+          "at 0 tokens (ms)", "host-bound up to (tokens)", "off by (median)"]  # fmt: skip
+listed = pd.DataFrame(
+    [
+        {
+            "machine": row.machine,
+            "engine": label(row.engine, row.mode),
+            "lengths (tokens)": text.span(row.first_tokens, row.last_tokens),
+            "host's level (ms)": "—" if np.isnan(row.level_ms) else text.number(row.level_ms, 1),
+            "GPU (ms per 1,024 tokens)": "—"
+            if np.isnan(row.slope_ms_per_1k)
+            else text.number(row.slope_ms_per_1k, 1),
+            "at 0 tokens (ms)": "—"
+            if np.isnan(row.intercept_ms)
+            else text.number(row.intercept_ms, 1),
+            "host-bound up to (tokens)": "—"
+            if np.isnan(row.knee_tokens)
+            else text.number(round(row.knee_tokens, -1)),
+            "off by (median)": "—"
+            if np.isnan(row.residual_percent)
+            else f"{row.residual_percent:.1f}%",
+        }
+        for row in fits.itertuples()
+    ],
+    columns=["machine", *FITTED],
+)
+save_table("ttft_fit", fits.drop(columns="slug"), stacked(listed, FITTED, shown), out)
+
+# %%
+SAID = {
+    "cudagraph_mode": "graphs",
+    "capture_sizes": "largest captured (tokens)",
+    "attention": "attention",
+    "linear_attention": "linear attention",
+    "prefix_caching": "prefix cache",
+    "chunk_tokens": "tokens of one forward",
+}
+
+
+def said(name: str, value: object) -> str:
+    """A setting as a cell."""
+    if name == "capture_sizes" and isinstance(value, list):
+        value = max(value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int):
+        return text.number(value)
+    return "—" if value is None else str(value).replace("_", " ").lower()
+
+
+RUN = ["engine", "version", "start (s)", *SAID.values()]
+runs = pd.DataFrame(
+    [
+        {
+            "machine": labels[name],
+            "engine": f"{run.label}, {run.mode_label}",
+            "version": run.version or "—",
+            "start (s)": "—" if run.start_s is None else text.number(run.start_s),
+            **{title: said(key, run.settings.get(key)) for key, title in SAID.items()},
+        }
+        for name, document in documents.items()
+        for run in document.engines or []
+    ],
+    columns=["machine", *RUN],
+)
+save_table("ttft_engines", runs, stacked(runs, RUN, shown), out)
+
+# %% [markdown]
+# What the client takes by itself, against a server that answers at once, and what another client
+# measured on the same server by turns.
+
+# %%
+CLIENT = ["what", "tokens", "this client (ms)", "other (ms)", "difference of the turns (ms)"]
+clients = pd.DataFrame(
+    [
+        {
+            "machine": labels[name],
+            "what": "a server that answers at once",
+            "tokens": text.number(cost.isl_tokens),
+            "this client (ms)": text.quantity_with_interval(cost.ttft_ms, 2),
+            "other (ms)": "—",
+            "difference of the turns (ms)": "—",
+        }
+        for name, document in documents.items()
+        for cost in document.client_cost or []
+    ]
+    + [
+        {
+            "machine": labels[name],
+            "what": f"{label(check.engine, check.mode)}: {check.other}",
+            "tokens": text.number(check.isl_tokens),
+            "this client (ms)": text.quantity_with_interval(check.ours_ms, 1),
+            "other (ms)": text.quantity_with_interval(check.other_ms, 1),
+            "difference of the turns (ms)": text.quantity_with_interval(check.difference_ms, 1),
+        }
+        for name, document in documents.items()
+        for check in document.client_check or []
+    ],
+    columns=["machine", *CLIENT],
+)
+save_table("ttft_client", clients, stacked(clients, CLIENT, shown), out)
+
+# %% [markdown]
 # ## Numbers for the prose
 #
 # `PAIRS` names an engine's mode with the graph for prefill and the one without. The graph is said
@@ -303,6 +516,43 @@ for slug, own in rows.groupby("slug", sort=False):
         fact(f"{key}.requests", documents[slug].parameters.requests_per_length),
         fact(f"{key}.crossovers", int((crossings["slug"] == slug).sum())),
     ]
+for row in fits.itertuples():
+    key = f"ttft.{machine_key(row.slug)}.fit_{row.engine}_{row.mode.replace('-', '_')}_{row.part}"
+    facts += [
+        fact(f"{key}_{name}", float(value), unit, digits)
+        for name, value, unit, digits in (
+            ("level_ms", row.level_ms, "ms", 1),
+            ("slope_ms_per_1k", row.slope_ms_per_1k, "ms", 1),
+            ("intercept_ms", row.intercept_ms, "ms", 1),
+            ("knee_tokens", row.knee_tokens, "", 0),
+            ("residual_percent", row.residual_percent, "%", 1),
+        )
+        if not np.isnan(value)
+    ]
+for row in limits.itertuples():
+    key = f"ttft.{machine_key(row.slug)}.{row.engine}_{row.mode.replace('-', '_')}"
+    own = rows[(rows["slug"] == row.slug) & (rows["engine"] == row.engine)]
+    above = own.loc[(own["mode"] == row.mode) & (own["isl_tokens"] > row.tokens), "isl_tokens"]
+    facts += [
+        fact(f"{key}_captured_tokens", int(row.tokens)),
+        fact(f"{key}_first_above_tokens", int(above.min())),
+    ]
+for row in floor.itertuples():
+    facts.append(
+        fact(f"ttft.{machine_key(row.slug)}.floor_{row.isl_tokens}_ms", row.ttft_ms, "ms", 1)
+    )
+for slug, document in documents.items():
+    key = f"ttft.{machine_key(slug)}"
+    versions = {run.engine: run.version for run in document.engines or [] if run.version}
+    facts += [words(f"{key}.{engine}_version", version) for engine, version in versions.items()]
+    costs = [cost.ttft_ms.value for cost in document.client_cost or []]
+    if costs:
+        facts.append(fact(f"{key}.client_cost_ms", max(costs), "ms", 2))
+    for check in document.client_check or []:
+        low, high = check.difference_ms.low, check.difference_ms.high
+        if low is not None and high is not None:
+            at = f"{key}.check_{check.isl_tokens}"
+            facts += [fact(f"{at}_low_ms", low, "ms", 1), fact(f"{at}_high_ms", high, "ms", 1)]
 for slug, document in load_documents(results, machines, Statements).items():
     printed = by_name(document)
     facts += [

@@ -4,7 +4,7 @@
 #     title: What a first token's time is made of
 #     documents: [ttft_breakdown, ttft, prefill_graph_gain, statements]
 #     figures: [ttft_breakdown]
-#     tables: [ttft_breakdown]
+#     tables: [ttft_breakdown, ttft_gaps]
 #   jupytext:
 #     notebook_metadata_filter: graphgain
 #     text_representation:
@@ -19,8 +19,8 @@
 # %% [markdown]
 # # What a first token's time is made of
 #
-# Traced requests of one engine without a graph for prefill: how long the GPU is busy, how often the
-# host launches, and how far apart the launches are.
+# Traced requests of engines with and without a graph for prefill: how long the GPU is busy, how
+# often the host launches, how far apart the launches are, and what the GPU waits for.
 
 # %% tags=["parameters"]
 machines = ["gb300-published", "rtx5070ti-published"]
@@ -30,15 +30,18 @@ out = "build"
 # %%
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from graphgain import text
 from graphgain.exhibits import save_figure, save_table
 from graphgain.facts import Fact, fact, machine_key, save_facts
 from graphgain.figures import ttft_breakdown
+from graphgain.figures.engines import label
 from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
-from graphgain.results.serving import Ttft, TtftBreakdown
+from graphgain.results.quantity import Quantity
+from graphgain.results.serving import BreakdownBeside, Ttft, TtftBreakdown
 from graphgain.results.store import load_documents, machine_labels
 from graphgain.statements import by_name, printed_fact
 from graphgain.tables import stacked
@@ -58,32 +61,57 @@ untraced = {
     for name, sweep in sweeps.items()
     for row in sweep.rows
 }
+
+
+def optional(quantity: Quantity | None) -> float:
+    """A value, NaN where there is none."""
+    return np.nan if quantity is None else quantity.value
+
+
+profiled = [
+    (name, part.engine, part.mode, row)
+    for name, document in documents.items()
+    for part in [
+        BreakdownBeside(
+            engine=document.parameters.engine, mode=document.parameters.mode, rows=document.rows
+        ),
+        *(document.beside or []),
+    ]
+    for row in part.rows
+]
 rows = pd.DataFrame(
     [
         {
             "slug": name,
             "machine": labels[name],
-            "engine": document.parameters.engine,
-            "mode": document.parameters.mode,
+            "engine": engine,
+            "mode": mode,
             "isl_tokens": row.isl_tokens,
             "traced_ms": row.ttft_traced_ms.value,
-            "untraced_ms": untraced.get(
-                (name, document.parameters.engine, document.parameters.mode, row.isl_tokens)
-            ),
+            "untraced_ms": untraced.get((name, engine, mode, row.isl_tokens)),
             "busy_ms": row.gpu_busy_ms.value,
             "idle_ms": row.ttft_traced_ms.value - row.gpu_busy_ms.value,
             "busy_percent": row.gpu_busy_percent,
             "launches": row.launches_per_request,
             "interval_us": row.launch_interval_us.value,
+            "graph_launches": row.graph_launches_per_request,
+            "kernels": row.kernels_per_request,
+            "in_graphs": row.kernels_in_graphs_per_request,
+            "interval_median_us": optional(row.launch_interval_median_us),
+            "before_ms": optional(row.before_first_launch_ms),
+            "waiting_ms": optional(row.waiting_for_host_ms),
+            "between_ms": optional(row.between_kernels_ms),
+            "after_ms": optional(row.after_last_operation_ms),
         }
-        for name, document in documents.items()
-        for row in document.rows
+        for name, engine, mode, row in profiled
     ],
     columns=[
         *("slug", "machine", "engine", "mode", "isl_tokens", "traced_ms", "untraced_ms"),
         *("busy_ms", "idle_ms", "busy_percent", "launches", "interval_us"),
+        *("graph_launches", "kernels", "in_graphs", "interval_median_us"),
+        *("before_ms", "waiting_ms", "between_ms", "after_ms"),
     ],
-).astype({"untraced_ms": float})
+).astype({name: float for name in ("untraced_ms", "graph_launches", "kernels", "in_graphs")})
 data = rows.drop(columns="slug")
 data
 
@@ -107,14 +135,41 @@ COLUMNS = {
     "launches": ("launches", 0),
     "interval (µs)": ("interval_us", 1),
 }
-cells = pd.DataFrame({"machine": data["machine"]})
-for title, (column, digits) in COLUMNS.items():
-    unit = "%" if column == "busy_percent" else ""
-    cells[title] = [
-        "—" if pd.isna(value) else text.with_unit(text.number(value, digits), unit)
-        for value in data[column]
-    ]
-save_table("ttft_breakdown", data, stacked(cells, list(COLUMNS), shown), out)
+
+
+def table(own: pd.DataFrame, columns: dict[str, tuple[str, int]]) -> pd.DataFrame:
+    """Cells of a table: machine, engine, and the columns by title with their digits."""
+    cells = pd.DataFrame({"machine": own["machine"]})
+    cells["engine"] = [label(row.engine, row.mode) for row in own.itertuples()]
+    for title, (column, digits) in columns.items():
+        unit = "%" if column == "busy_percent" else ""
+        cells[title] = [
+            "—" if pd.isna(value) else text.with_unit(text.number(value, digits), unit)
+            for value in own[column]
+        ]
+    return cells
+
+
+save_table("ttft_breakdown", data, stacked(table(data, COLUMNS), ["engine", *COLUMNS], shown), out)
+
+# %% [markdown]
+# What a measured machine's requests are made of beyond the published columns: the time before the
+# first launch, idle time of the GPU by what it waits for, and the time after its last operation.
+
+# %%
+GAPS = {
+    "ISL (tokens)": ("isl_tokens", 0),
+    "kernels": ("kernels", 0),
+    "in graphs": ("in_graphs", 0),
+    "graph launches": ("graph_launches", 0),
+    "median interval (µs)": ("interval_median_us", 1),
+    "before the first launch (ms)": ("before_ms", 1),
+    "GPU waits for the host (ms)": ("waiting_ms", 1),
+    "between kernels (ms)": ("between_ms", 1),
+    "after the last (ms)": ("after_ms", 1),
+}
+told = data[data["kernels"].notna()]
+save_table("ttft_gaps", told, stacked(table(told, GAPS), ["engine", *GAPS], shown), out)
 
 # %% [markdown]
 # ## Two regimes
@@ -148,10 +203,26 @@ def ends(name: str, values: pd.Series, unit: str, digits: int) -> list[Fact]:
 
 
 facts = []
-for slug, own in rows.groupby("slug", sort=False):
+for (slug, engine, mode), own in rows.groupby(["slug", "engine", "mode"], sort=False):
     key = f"ttft_breakdown.{machine_key(slug)}"
+    if len(rows.loc[rows["slug"] == slug, ["engine", "mode"]].drop_duplicates()) > 1:
+        key += f".{engine}_{mode.replace('-', '_')}"
     for row in own.itertuples():
         at = f"{key}.isl{row.isl_tokens}"
+        if not pd.isna(row.kernels):
+            facts += [
+                fact(f"{at}_kernels", int(row.kernels)),
+                fact(f"{at}_in_graphs", int(row.in_graphs)),
+                fact(f"{at}_graph_launches", int(row.graph_launches)),
+                fact(f"{at}_interval_median_us", row.interval_median_us, "µs"),
+                fact(f"{at}_waiting_ms", row.waiting_ms, "ms", 1),
+                fact(f"{at}_between_ms", row.between_ms, "ms", 1),
+            ]
+            facts += [
+                fact(f"{at}_{name}_ms", value, "ms", 1)
+                for name, value in (("before", row.before_ms), ("after", row.after_ms))
+                if not np.isnan(value)
+            ]
         facts += [
             fact(f"{at}_traced_ms", row.traced_ms, "ms", 1),
             fact(f"{at}_busy_ms", row.busy_ms, "ms", 1),

@@ -19,7 +19,7 @@ from graphgain.results.document import Document
 from graphgain.results.forwards import DecodeGraphGain, PrefillGraphGain
 from graphgain.results.launches import FfiLaunch, GemmHostCost, Handoff, LaunchFloor, LaunchPaths
 from graphgain.results.serving import Ttft, TtftBreakdown
-from graphgain.results.threads import Gil
+from graphgain.results.threads import Gil, GilRow
 
 Verdict = Literal["agrees", "differs", "not checkable"]
 D = TypeVar("D", bound=Document)
@@ -430,19 +430,28 @@ def _worst_path(evidence: Evidence) -> Finding | None:
     )
 
 
+def _mode_ms(row: GilRow) -> float:
+    return (row.interruption_mode_us or 0.0) / 1000
+
+
 def _gil_cut_in(_: Evidence, other: Evidence) -> Finding | None:
     document = other.get(Gil)
-    waits_ms = [
-        row.p90_us / 1000
-        for row in (document.rows if document else [])
-        if row.background_threads == 1 and row.p90_us is not None
-    ]
-    if document is None or not waits_ms:
+    row = next(
+        (
+            row
+            for row in (document.rows if document else [])
+            if (row.background, row.background_threads, row.gil) == ("compute", 1, "released")
+        ),
+        None,
+    )
+    if document is None or row is None:
         return None
-    ends = min(waits_ms), max(waits_ms)
+    # The first such row is of the usual call and the default switch interval.
     return Finding(
-        f"beside one computing thread p90 is {text.with_unit(text.span(*ends, 2), 'ms')}",
-        ends[0] >= document.parameters.switch_interval_ms,
+        f"beside one computing thread {row.share_interrupted_percent:.0f}% of the intervals are "
+        f"interruptions, most of {text.with_unit(text.number(_mode_ms(row), 1), 'ms')}",
+        row.share_interrupted_percent > 50
+        and _mode_ms(row) >= document.parameters.switch_interval_ms,
     )
 
 
@@ -475,11 +484,19 @@ def _graph_off(evidence: Evidence) -> Finding | None:
     )
 
 
+def _composition(evidence: Evidence) -> TtftBreakdown | None:
+    """The composition of SGLang without its graph, which is what the article's claims are about."""
+    document = evidence.get(TtftBreakdown)
+    if document is None or document.parameters.engine != "sglang":
+        return None
+    return document if document.parameters.mode == "no-prefill-graph" else None
+
+
 def _sglang_interval(name: str) -> Recompute:
     """A printed interval of SGLang against the composition table's rows up to 3k tokens."""
 
     def recompute(evidence: Evidence) -> Finding | None:
-        document = evidence.get(TtftBreakdown)
+        document = _composition(evidence)
         rows = [row for row in document.rows if row.isl_tokens <= 3072] if document else []
         if not rows:
             return None
@@ -492,7 +509,7 @@ def _sglang_interval(name: str) -> Recompute:
 
 
 def _interval_is_ttft_over_launches(evidence: Evidence) -> Finding | None:
-    document = evidence.get(TtftBreakdown)
+    document = _composition(evidence)
     if document is None:
         return None
     off = [
@@ -507,7 +524,7 @@ def _interval_is_ttft_over_launches(evidence: Evidence) -> Finding | None:
 
 
 def _busy_below(evidence: Evidence) -> Finding | None:
-    document = evidence.get(TtftBreakdown)
+    document = _composition(evidence)
     rows = [row for row in document.rows if row.isl_tokens < 3072] if document else []
     if not rows:
         return None
@@ -520,7 +537,7 @@ def _busy_below(evidence: Evidence) -> Finding | None:
 
 
 def _ttft_model(evidence: Evidence) -> Finding | None:
-    document = evidence.get(TtftBreakdown)
+    document = _composition(evidence)
     rows = document.rows if document else []
     host = [row.ttft_traced_ms.value for row in rows if row.gpu_busy_percent < 95]
     rest = [
@@ -539,7 +556,7 @@ def _ttft_model(evidence: Evidence) -> Finding | None:
 
 
 def _tracing(evidence: Evidence) -> Finding | None:
-    document = evidence.get(TtftBreakdown)
+    document = _composition(evidence)
     if document is None:
         return None
     sweep = _curves(evidence).get((document.parameters.engine, document.parameters.mode), {})

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from graphgain.figures.engines import ENGINE_COLORS, label
+from graphgain.figures.engines import color, label
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import ink
 
@@ -48,12 +48,12 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
 
 def _draw_bars(axes: Axes, rows: pd.DataFrame) -> None:
     for place, row in enumerate(rows.to_dict("records")):
-        color = ENGINE_COLORS[row["engine"]]
+        shade = color(row["engine"])
         end = row["p50_ms"]
         if pd.notna(row["mean_ms"]):
-            axes.barh(place, row["mean_ms"], 0.72, color=color, alpha=0.45, linewidth=0)
+            axes.barh(place, row["mean_ms"], 0.72, color=shade, alpha=0.45, linewidth=0)
             end = max(end, row["mean_ms"])
-        axes.plot(row["p50_ms"], place, "D", color=color, markersize=5)
+        axes.plot(row["p50_ms"], place, "D", color=shade, markersize=5)
         value = row["p50_ms"] if pd.isna(row["mean_ms"]) else row["mean_ms"]
         axes.annotate(
             f"{value:.0f} ms",

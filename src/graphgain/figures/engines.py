@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
-from graphgain.figures.style import BLUE, GREEN, ORANGE
+from graphgain.figures.style import BLUE, GREEN, ORANGE, PURPLE
 
 ENGINE_COLORS = {"kern": ORANGE, "vllm": BLUE, "sglang": GREEN}
 
-ENGINE_NAMES = {"kern": "Kern", "vllm": "vLLM", "sglang": "SGLang"}
+ENGINE_NAMES = {"kern": "Kern", "vllm": "vLLM", "sglang": "SGLang", "lean": "Fused forward"}
+
+ENGINE_ORDER = ("kern", "vllm", "sglang")
 
 Dashes = tuple[float, ...]
 
@@ -29,6 +31,10 @@ _MODES = {
     ("vllm", "no-piecewise"): Mode("no piecewise", DASHED),
     ("sglang", "breakable"): Mode("breakable graph", SOLID),
     ("sglang", "no-prefill-graph"): Mode("no prefill graph", DASHED),
+    ("sglang", "hicache"): Mode("hicache", DOTTED),
+    ("sglang", "hicache-l3"): Mode("hicache with files", DOTTED),
+    ("vllm", "eager"): Mode("no graph at all", DOTTED),
+    ("lean", "cpp_eager"): Mode("C++ host, no engine", (5.0, 1.4, 1.2, 1.4)),
 }
 
 
@@ -37,7 +43,22 @@ def look(engine: str, mode: str) -> Mode:
     return _MODES.get((engine, mode), Mode(mode.replace("-", " "), DOTTED))
 
 
+def color(engine: str) -> str:
+    """An engine's colour; those that the article does not have share one."""
+    return ENGINE_COLORS.get(engine, PURPLE)
+
+
+def engine_name(engine: str) -> str:
+    """What an engine is called."""
+    return ENGINE_NAMES.get(engine, engine)
+
+
+def rank(engine: str) -> int:
+    """Its place among the engines: those of the article first."""
+    return ENGINE_ORDER.index(engine) if engine in ENGINE_ORDER else len(ENGINE_ORDER)
+
+
 def label(engine: str, mode: str) -> str:
     """What a line or a column is called: `vLLM, piecewise graph`."""
     name = look(engine, mode).name
-    return f"{ENGINE_NAMES[engine]}, {name}" if name else ENGINE_NAMES[engine]
+    return f"{engine_name(engine)}, {name}" if name else engine_name(engine)

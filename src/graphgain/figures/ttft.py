@@ -7,15 +7,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from graphgain.figures.engines import ENGINE_COLORS, label, look
+from graphgain.figures.engines import color, label, look
 from graphgain.figures.labels import label_ends
 from graphgain.figures.machines import draw_absent, note_absent
+from graphgain.figures.style import faint
+
+_FEW_LENGTHS = 24
 
 
-def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
+def draw(
+    data: pd.DataFrame, fits: pd.DataFrame, limits: pd.DataFrame, machines: Sequence[str]
+) -> Figure:
     """One panel a machine, below each other, on one scale of prompt lengths.
 
-    `data` has the columns machine, engine, mode, isl_tokens and ttft_ms.
+    `data` has the columns machine, engine, mode, isl_tokens and ttft_ms, `fits` the same of fitted
+    models, drawn dotted. `limits` has machine, engine, mode and tokens: the longest prompt of which
+    a mode replays a graph.
     """
     if data.empty:
         return draw_absent(machines)
@@ -24,6 +31,8 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
     panels = figure.subplots(len(present), 1, squeeze=False)[:, 0]
     for axes, machine in zip(panels, present, strict=True):
         draw_lines(axes, data[data["machine"] == machine])
+        _draw_fits(axes, fits[fits["machine"] == machine])
+        _mark_limits(axes, limits[limits["machine"] == machine])
         axes.xaxis.set_major_locator(MultipleLocator(1024))
         axes.set_xlabel("prompt length (tokens), nothing cached")
         if len(present) > 1:
@@ -50,14 +59,55 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
         axes.plot(
             rows["isl_tokens"],
             rows["ttft_ms"],
-            color=ENGINE_COLORS[engine],
+            color=color(engine),
             dashes=style.dashes,
             linewidth=2.6 if engine == "kern" else 1.9,
             zorder=3 if engine == "kern" else 2,
+            # Few lengths are shown as what they are; a dense sweep is a line.
+            marker="o" if len(rows) <= _FEW_LENGTHS else None,
+            markersize=4,
         )
         end = float(rows["ttft_ms"].iloc[-1])
-        ends.append((label(engine, mode), end, ENGINE_COLORS[engine]))
+        last = float(rows["isl_tokens"].iloc[-1])
+        if last < 0.9 * right:
+            axes.annotate(
+                label(engine, mode),
+                (last, end),
+                xytext=(8, -4),
+                textcoords="offset points",
+                va="top",
+                color=color(engine),
+                weight="bold",
+            )
+        else:
+            ends.append((label(engine, mode), end, color(engine)))
     label_ends(axes, ends, 0.054 * top, at=right)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylabel("TTFT, p50 (ms)")
+
+
+def _draw_fits(axes: Axes, fits: pd.DataFrame) -> None:
+    for engine, _, rows in curves(fits):
+        axes.plot(
+            rows["isl_tokens"],
+            rows["ttft_ms"],
+            color=color(engine),
+            linestyle=(0, (1, 2)),
+            linewidth=1.1,
+            zorder=1,
+        )
+
+
+def _mark_limits(axes: Axes, limits: pd.DataFrame) -> None:
+    for row in limits.itertuples():
+        axes.axvline(row.tokens, color=faint(), linewidth=1, zorder=0)
+        axes.annotate(
+            f"{label(row.engine, row.mode)}: captured up to here",
+            (row.tokens, axes.get_ylim()[1]),
+            xytext=(4, -4),
+            textcoords="offset points",
+            va="top",
+            fontsize="small",
+            color=color(row.engine),
+        )

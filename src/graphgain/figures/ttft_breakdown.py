@@ -6,7 +6,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from graphgain.figures.engines import ENGINE_COLORS
+from graphgain.figures.engines import color as engine_color
+from graphgain.figures.engines import label
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import faint, ink
 
@@ -14,28 +15,28 @@ from graphgain.figures.style import faint, ink
 def draw(
     data: pd.DataFrame, reference: tuple[str, float] | None, machines: Sequence[str]
 ) -> Figure:
-    """Two panels a machine that share their rows, one row a prompt length.
+    """Two panels for each mode of a machine that share their rows, one row a prompt length.
 
     Left, the traced TTFT as GPU busy plus idle, with the untraced TTFT as a diamond; right, the
-    mean interval between two launches. `data` has the columns machine, engine, isl_tokens,
+    mean interval between two launches. `data` has the columns machine, engine, mode, isl_tokens,
     busy_ms, idle_ms, busy_percent, traced_ms, untraced_ms (NaN where unknown) and interval_us;
     `reference` is Kern's name and interval (µs), drawn as a line.
     """
     if data.empty:
         return draw_absent(machines)
-    present = [machine for machine in machines if machine in set(data["machine"])]
-    lengths = [len(data[data["machine"] == machine]) for machine in present]
-    figure = Figure(figsize=(7.6, 0.5 + sum(1.0 + 0.47 * length for length in lengths)))
+    panels = [
+        (f"{machine}: {label(engine, mode)}", rows.reset_index(drop=True))
+        for machine in machines
+        for (engine, mode), rows in data[data["machine"] == machine].groupby(
+            ["engine", "mode"], sort=False
+        )
+    ]
+    heights = [1.0 + 0.47 * len(rows) for _, rows in panels]
+    figure = Figure(figsize=(7.6, 0.5 + sum(heights)))
     grid = figure.subplots(
-        len(present),
-        2,
-        squeeze=False,
-        sharey="row",
-        width_ratios=[2.5, 1],
-        height_ratios=[1.0 + 0.47 * length for length in lengths],
+        len(panels), 2, squeeze=False, sharey="row", width_ratios=[2.5, 1], height_ratios=heights
     )
-    for (left, right), machine in zip(grid, present, strict=True):
-        rows = data[data["machine"] == machine].reset_index(drop=True)
+    for (left, right), (title, rows) in zip(grid, panels, strict=True):
         _draw_times(left, rows)
         _draw_intervals(right, rows, reference)
         left.set_yticks(range(len(rows)), [f"{isl:,}" for isl in rows["isl_tokens"]])
@@ -44,14 +45,15 @@ def draw(
         for axes in (left, right):
             axes.grid(axis="y", visible=False)
             axes.tick_params(axis="y", length=0)
-        if len(present) > 1:
-            left.set_title(machine)
+        if len(panels) > 1:
+            left.set_title(title)
+    grid[0, 0].legend(loc="upper right")
     note_absent(figure, data["machine"], machines)
     return figure
 
 
 def _draw_times(axes: Axes, rows: pd.DataFrame) -> None:
-    color = ENGINE_COLORS[rows["engine"].iloc[0]]
+    color = engine_color(rows["engine"].iloc[0])
     axes.barh(rows.index, rows["busy_ms"], 0.62, color=color, linewidth=0, label="GPU busy")
     axes.barh(
         rows.index,
@@ -85,11 +87,10 @@ def _draw_times(axes: Axes, rows: pd.DataFrame) -> None:
         )
     axes.set_xlim(0, 1.24 * rows["traced_ms"].max())
     axes.set_xlabel("TTFT, traced (ms)")
-    axes.legend(loc="upper right")
 
 
 def _draw_intervals(axes: Axes, rows: pd.DataFrame, reference: tuple[str, float] | None) -> None:
-    color = ENGINE_COLORS[rows["engine"].iloc[0]]
+    color = engine_color(rows["engine"].iloc[0])
     axes.plot(rows["interval_us"], rows.index, "o-", color=color, markersize=6)
     for index, value in rows["interval_us"].items():
         axes.annotate(
@@ -102,14 +103,14 @@ def _draw_intervals(axes: Axes, rows: pd.DataFrame, reference: tuple[str, float]
         )
     if reference:
         name, interval_us = reference
-        axes.axvline(interval_us, color=ENGINE_COLORS["kern"], linewidth=2)
+        axes.axvline(interval_us, color=engine_color("kern"), linewidth=2)
         axes.annotate(
             f"{name}: {interval_us:g}",
             (interval_us, len(rows) - 1),
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
-            color=ENGINE_COLORS["kern"],
+            color=engine_color("kern"),
             weight="bold",
         )
     axes.set_xscale("log")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from graphgain.figures.engines import ENGINE_COLORS, ENGINE_NAMES, label, look
+from graphgain.figures.engines import color, engine_name, label, look
 from graphgain.figures.labels import label_ends
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import ink
@@ -53,21 +53,21 @@ def _draw_relative(axes: Axes, own: pd.DataFrame, marks: pd.DataFrame, reference
         axes.plot(
             rows["isl_tokens"],
             rows["percent_of_first"],
-            color=ENGINE_COLORS[engine],
+            color=color(engine),
             dashes=look(engine, mode).dashes,
         )
         end = min(float(rows["percent_of_first"].iloc[-1]), CLOSE_PERCENT[1])
-        ends.append((label(engine, mode), end, ENGINE_COLORS[engine]))
+        ends.append((label(engine, mode), end, color(engine)))
     label_ends(axes, ends, 0.077 * (CLOSE_PERCENT[1] - CLOSE_PERCENT[0]), at=axes.get_xlim()[1])
     _mark(axes, marks, "percent_of_first")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:+.0f} %" if value else "0 %")
-    axes.set_ylabel(f"TTFT against {ENGINE_NAMES[reference]}'s")
+    axes.set_ylabel(f"TTFT against {engine_name(reference)}'s")
     axes.set_xlabel("prompt length (tokens), nothing cached")
 
 
 def _mark(axes: Axes, marks: pd.DataFrame, column: str) -> None:
     """A filled dot where the pair's first engine is overtaken, an open one where it leads again."""
-    names = "/".join(ENGINE_NAMES[engine] for engine in dict.fromkeys(marks["first_engine"]))
+    names = "/".join(engine_name(engine) for engine in dict.fromkeys(marks["first_engine"]))
     for leads, meaning in ((False, f"{names} overtaken"), (True, f"{names} ahead again")):
         rows = marks[marks["first_below"] == leads]
         if not rows.empty:

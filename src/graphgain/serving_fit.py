@@ -1,0 +1,68 @@
+"""TTFT as the slower of host and GPU: a level that the host sets, then a line that the GPU sets.
+
+The model is TTFT(L) = fixed + max(host, gpu(L)) with gpu(L) linear in the prompt's length L. A
+sweep alone tells fixed + host (the level) and fixed + gpu (the line), not their parts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+MIN_ON_LINE, MIN_ON_LEVEL = 3, 2
+"""Fewest lengths of a line and of a level: fewer would fit anything."""
+_CLEARLY = 1.02
+"""A longer level has to lessen the error by more than this factor."""
+
+
+@dataclass(frozen=True)
+class HostOrGpu:
+    """The fit of one mode. `level_ms` is None where no length is bound by the host; the line is
+    `intercept_ms` + `slope_ms_per_1k` × L / 1024. `knee_tokens` is where both meet.
+
+    `residual_percent` is the median of the absolute differences in percent of the data.
+    """
+
+    level_ms: float | None
+    level_lengths: int
+    intercept_ms: float
+    slope_ms_per_1k: float
+    knee_tokens: float | None
+    residual_percent: float
+
+    def at(self, tokens: float) -> float:
+        """TTFT in ms by the model."""
+        line = self.intercept_ms + self.slope_ms_per_1k * tokens / 1024
+        return line if self.level_ms is None else max(self.level_ms, line)
+
+
+def fit(lengths: Sequence[float], ttft_ms: Sequence[float]) -> HostOrGpu | None:
+    """The best fit over all ways to part the lengths into a level and a line.
+
+    The level is the median of the shorter lengths, the line least squares of the relative errors
+    over the longer ones; the parting with the least sum of squared relative errors of the whole
+    model wins, the shortest level among those that are as good. None for fewer than `MIN_ON_LINE`
+    lengths. Raises ValueError for unequal numbers of values and for times that are not positive.
+    """
+    if len(lengths) != len(ttft_ms):
+        raise ValueError("as many lengths as times are needed")
+    x, y = np.asarray(lengths, dtype=float), np.asarray(ttft_ms, dtype=float)
+    if (y <= 0).any():
+        raise ValueError("times have to be positive")
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    found: list[tuple[float, HostOrGpu]] = []
+    for count in [0, *range(MIN_ON_LEVEL, len(x) - MIN_ON_LINE + 1)]:
+        if len(x) - count < MIN_ON_LINE:
+            break
+        slope, intercept = map(float, np.polyfit(x[count:] / 1024, y[count:], 1, w=1 / y[count:]))
+        level = float(np.median(y[:count])) if count else None
+        knee = 1024 * (level - intercept) / slope if level is not None and slope > 0 else None
+        one = HostOrGpu(level, count, intercept, slope, knee, residual_percent=0)
+        errors = np.array([one.at(tokens) for tokens in x]) / y - 1
+        residual = float(np.median(np.abs(errors)) * 100)
+        found.append((float((errors**2).sum()), replace(one, residual_percent=residual)))
+    if not found:
+        return None
+    bound = _CLEARLY * min(error for error, _ in found) + 1e-12
+    return next(one for error, one in found if error <= bound)

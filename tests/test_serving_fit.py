@@ -1,0 +1,45 @@
+"""The fit of a level and a line, on data of which both are known."""
+
+import numpy as np
+import pytest
+
+from graphgain.serving_fit import fit
+
+LENGTHS = [*range(128, 4097, 128), 8192]
+
+
+def model(level: float, intercept: float, slope: float, tokens: float) -> float:
+    return max(level, intercept + slope * tokens / 1024)
+
+
+@pytest.mark.parametrize(("level", "slope"), [(75.0, 87.0), (100.0, 40.0), (40.0, 87.0)])
+def test_known_parameters_are_found_through_noise(level: float, slope: float) -> None:
+    noise = np.random.default_rng(1).normal(1, 0.01, len(LENGTHS))
+    times = [model(level, 8, slope, isl) * each for isl, each in zip(LENGTHS, noise, strict=True)]
+    found = fit(LENGTHS, times)
+    assert found is not None and found.level_ms is not None and found.knee_tokens is not None
+    assert found.level_ms == pytest.approx(level, rel=0.02)
+    assert found.slope_ms_per_1k == pytest.approx(slope, rel=0.02)
+    assert found.knee_tokens == pytest.approx(1024 * (level - 8) / slope, rel=0.05)
+    assert found.residual_percent < 2
+    assert found.at(64) == found.level_ms
+    assert found.at(8192) == pytest.approx(8 + 8 * slope, rel=0.03)
+
+
+def test_a_mode_that_the_host_never_binds_has_no_level() -> None:
+    found = fit(LENGTHS, [10 + 0.09 * isl for isl in LENGTHS])
+    assert found is not None and found.level_ms is None and found.knee_tokens is None
+    assert found.intercept_ms == pytest.approx(10) and found.residual_percent < 1e-6
+
+
+def test_the_order_of_the_lengths_does_not_matter() -> None:
+    times = [model(75, 8, 87, isl) for isl in LENGTHS]
+    assert fit(LENGTHS[::-1], times[::-1]) == fit(LENGTHS, times)
+
+
+def test_too_few_lengths_give_no_fit_and_bad_ones_are_refused() -> None:
+    assert fit([128, 256], [1, 2]) is None
+    with pytest.raises(ValueError, match="as many"):
+        fit([128], [1, 2])
+    with pytest.raises(ValueError, match="positive"):
+        fit([1, 2, 3], [1, 0, 2])
