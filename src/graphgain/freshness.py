@@ -60,7 +60,10 @@ def check_document(path: Path, overrides: Overrides | None = None) -> Freshness:
     reasons = []
     if schema != SCHEMA_VERSION:
         reasons.append(f"schema {schema} → {SCHEMA_VERSION}")
-    reasons += _changed_parameters(parameters, wanted)
+    reasons += _changed_parameters(
+        {name: value for name, value in parameters.items() if name not in experiment.scope},
+        {name: value for name, value in wanted.items() if name not in experiment.scope},
+    )
     now = source_hash(experiment)
     if hashed != now:
         reasons.append(f"source {hashed[:_HASH_DIGITS]} → {now[:_HASH_DIGITS]}")

@@ -40,7 +40,8 @@ class Experiment:
 
     `packages` maps what is imported to what is installed for it. `parameters` are the defaults,
     each of the type that an override must have. `check` names a module whose function `missing()`
-    tells what else is missing.
+    tells what else is missing. Parameters in `scope` say how much is measured and not how: a
+    document with others of them is not out of date.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Experiment:
     tools: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     check: str = ""
+    scope: tuple[str, ...] = ()
 
     @property
     def source(self) -> Path:
@@ -163,6 +165,11 @@ _SERVING: Parameters = {
     "port": 0,
     "process_runs": 1,
 }
+
+_SERVING_SCOPE = (
+    *("modes", "lengths", "profile_lengths", "profile_requests"),
+    *("check_lengths", "check_rounds", "together", "port"),
+)
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -307,6 +314,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             packages=_CLIENT_PACKAGES,
             check="graphgain.engines.config",
             parameters=_SERVING,
+            scope=_SERVING_SCOPE,
         ),
         Experiment(
             name="ttft_breakdown",
@@ -315,6 +323,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             packages=_CLIENT_PACKAGES,
             check="graphgain.engines.config",
             parameters=_SERVING,
+            scope=_SERVING_SCOPE,
         ),
         Experiment(
             name="gil",

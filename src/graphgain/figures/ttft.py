@@ -100,14 +100,14 @@ def _draw_fits(axes: Axes, fits: pd.DataFrame) -> None:
 
 
 def _mark_limits(axes: Axes, limits: pd.DataFrame) -> None:
-    for row in limits.itertuples():
-        axes.axvline(row.tokens, color=faint(), linewidth=1, zorder=0)
+    for row in limits.to_dict("records"):
+        axes.axvline(row["tokens"], color=faint(), linewidth=1, zorder=0)
         axes.annotate(
-            f"{label(row.engine, row.mode)}: captured up to here",
-            (row.tokens, axes.get_ylim()[1]),
+            f"{label(row['engine'], row['mode'])}: captured up to here",
+            (row["tokens"], axes.get_ylim()[1]),
             xytext=(4, -4),
             textcoords="offset points",
             va="top",
             fontsize="small",
-            color=color(row.engine),
+            color=color(row["engine"]),
         )

@@ -10,6 +10,7 @@ from graphgain.figures.engines import color as engine_color
 from graphgain.figures.engines import label
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.style import faint, ink
+from graphgain.figures.ttft import curves
 
 
 def draw(
@@ -27,9 +28,7 @@ def draw(
     panels = [
         (f"{machine}: {label(engine, mode)}", rows.reset_index(drop=True))
         for machine in machines
-        for (engine, mode), rows in data[data["machine"] == machine].groupby(
-            ["engine", "mode"], sort=False
-        )
+        for engine, mode, rows in curves(data[data["machine"] == machine])
     ]
     heights = [1.0 + 0.47 * len(rows) for _, rows in panels]
     figure = Figure(figsize=(7.6, 0.5 + sum(heights)))
