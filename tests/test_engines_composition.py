@@ -1,8 +1,10 @@
 """Traces: read as a stream, requests told apart, and what each one's time consists of."""
 
+import contextlib
 import gzip
 import io
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 
 from fake_engine import call, kineto, operation
+from graphgain.__main__ import main
 from graphgain.engines import kineto as reader
 from graphgain.engines.composition import compose, occupation, request_starts, starts_by_clock
 from graphgain.engines.kineto import ProfileError, Trace, read_trace
+from graphgain.engines.nsys import read_nsys
 from graphgain.engines.profiling import around
 
 
@@ -160,3 +164,76 @@ def test_memory_does_not_grow_with_the_trace(monkeypatch: pytest.MonkeyPatch) ->
 def test_trace_type() -> None:
     trace = reader.trace_of([[0.0], [1], [2], [1]], [[3.0], [4.0], [1], [0]], None)
     assert isinstance(trace, Trace) and trace.launch_graph.dtype == np.bool_
+
+
+def exported(path: Path, *, leave_out: str = "") -> Path:
+    """The trace of two requests as nsys exports one."""
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE StringIds (id, value)")
+        file.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME "
+            "(start, end, globalTid, correlationId, nameId)"
+        )
+        for table in ("KERNEL", "MEMCPY"):
+            file.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_{table} (start, end, correlationId)")
+        names: dict[str, int] = {}
+        for event in kineto(2)["traceEvents"]:  # type: ignore[attr-defined]
+            if event["ph"] != "X":
+                continue
+            start, correlation = 1000 * event["ts"], event["args"]["correlation"]
+            end = start + 1000 * event["dur"]
+            if event["cat"] == "kernel":
+                file.execute(
+                    "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?)",
+                    (start, end, correlation),
+                )
+                continue
+            number = names.setdefault(event["name"], len(names))
+            file.execute(
+                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)",
+                (start, end, event["tid"], correlation, number),
+            )
+        file.executemany(
+            "INSERT INTO StringIds VALUES (?, ?)", [(n, name) for name, n in names.items()]
+        )
+        if leave_out:
+            file.execute(f"DROP TABLE {leave_out}")
+        file.commit()
+    return path
+
+
+def test_an_nsys_export_gives_the_same_as_the_torch_profiler(tmp_path: Path) -> None:
+    from_nsys = compose(read_nsys(exported(tmp_path / "p.sqlite")), 2)
+    from_torch = compose(read_trace(written(tmp_path, kineto(2))), 2)
+    assert from_nsys == from_torch
+
+
+def test_what_is_no_export_of_nsys_is_refused_by_name(tmp_path: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    other.write_text("not a database, but long enough to be read as one" * 40)
+    with pytest.raises(ProfileError, match=r"other\.sqlite: not an export"):
+        read_nsys(other)
+    with pytest.raises(ProfileError, match=r"missing\.sqlite: not an export"):
+        read_nsys(tmp_path / "missing.sqlite")
+    table = "CUPTI_ACTIVITY_KIND_KERNEL"
+    path = exported(tmp_path / "host.sqlite", leave_out=table)
+    with pytest.raises(ProfileError, match=rf"host\.sqlite: has no table {table}"):
+        read_nsys(path)
+
+
+@pytest.mark.parametrize("name", ["t.json.gz", "p.sqlite"])
+def test_the_command_prints_what_a_trace_consists_of(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    if name == "p.sqlite":
+        exported(path)
+    else:
+        written(tmp_path, kineto(2), name)
+    assert main(["ttft", "--compose", str(path), "--in-trace", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "request 2: 0.41 ms" in shown
+    assert "4 launches (1 of graphs), 100.0 µs apart" in shown
+    assert "5 kernels, 2 of them in graphs" in shown
+    assert main(["ttft", "--compose", str(path), "--in-trace", "3"]) == 1
+    assert "3 requests cannot be told apart" in capsys.readouterr().err

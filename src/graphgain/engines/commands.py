@@ -42,6 +42,15 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
         metavar="FILE",
         help="print what results of vllm bench serve or of SGLang's benchmark hold",
     )
+    ttft.add_argument(
+        "--compose",
+        nargs="+",
+        type=Path,
+        metavar="TRACE",
+        help="print what the requests in a torch profiler's trace, or in an nsys export "
+        "(.sqlite), consist of",
+    )
+    ttft.add_argument("--in-trace", type=int, default=1, help="how many requests a trace has")
     ttft.add_argument("--out", type=Path, help="the machine's folder (default: results/SLUG)")
     ttft.add_argument("--label", help="what tables call the machine (default: the GPU's name)")
     ttft.add_argument("--build", type=Path, help="where points are kept (default: build)")
@@ -55,6 +64,9 @@ def _ttft(options: argparse.Namespace) -> None:
         _list()
     elif options.foreign:
         _import(options.foreign)
+    elif options.compose:
+        for path in options.compose:
+            _compose(path, options.in_trace)
     else:
         _measure(options)
 
@@ -132,3 +144,22 @@ def _import(paths: list[Path]) -> None:
                 f"{path}: {found['isl_tokens']} tokens, p50 {ttft['median']:.2f} ms "
                 f"({ttft['low']:.2f}–{ttft['high']:.2f}), n = {ttft['n']}"
             )
+
+
+def _compose(path: Path, requests: int) -> None:
+    from graphgain.engines.composition import compose
+    from graphgain.engines.kineto import read_trace
+    from graphgain.engines.nsys import read_nsys
+
+    read = read_nsys if path.suffix in (".sqlite", ".db") else read_trace
+    for number, one in enumerate(compose(read(path), requests), 1):
+        print(
+            f"{path}, request {number}: {one.span_ms:.2f} ms from the first launch to the last "
+            f"operation's end\n"
+            f"  GPU busy {one.busy_ms:.2f} ms ({100 * one.busy_ms / one.span_ms:.0f}%), "
+            f"waiting for the host {one.waiting_for_host_ms:.2f} ms, "
+            f"between kernels {one.between_kernels_ms:.2f} ms\n"
+            f"  {one.launches} launches ({one.graph_launches} of graphs), "
+            f"{one.interval_us:.1f} µs apart on average, {one.interval_median_us:.1f} µs median\n"
+            f"  {one.kernels} kernels, {one.kernels_in_graphs} of them in graphs"
+        )
