@@ -462,6 +462,9 @@ for name, document in documents.items():
             for percent, us in (("p50", row.p50_us), ("p90", row.p90_us), ("p99", row.p99_us))
             if us is not None
         ]
+    if document.gpu:
+        kernel = document.gpu[0].gpu_us_per_kernel
+        facts.append(fact(f"{key}.gpu_kernel_us", kernel.value, "µs", 0))
     for row in document.gpu:
         case = f"{key}.gpu_{row.background}{row.background_threads}_{row.gil}"
         facts += [

@@ -10,6 +10,7 @@ from graphgain.claims import CLAIMS, Evidence, Finding, half_digit, same, statem
 from graphgain.results import MODELS
 from graphgain.results.article import Statement
 from graphgain.results.document import Document
+from graphgain.results.serving import TtftBreakdown
 from graphgain.results.threads import Gil
 from notebook_source import ROOT
 
@@ -147,24 +148,42 @@ def test_a_graph_that_loses_would_refute_the_handover() -> None:
 
 
 @pytest.mark.parametrize(
-    ("waits_us", "found"),
-    [
-        ([5130.0, 5170.0], Finding("beside one computing thread p90 is 5.13–5.17\u202fms", True)),
-        ([5130.0, 4000.0], Finding("beside one computing thread p90 is 4.00–5.13\u202fms", False)),
-        ([], None),
-        ([None], None),
-    ],
+    ("interrupted_percent", "mode_us", "agrees"),
+    [(91.8, 5070.0, True), (91.8, 4100.0, False), (12.0, 5070.0, False), (0.0, None, False)],
 )
 def test_a_thread_that_is_cut_in_on_waits_a_switch_interval(
-    waits_us: list[float | None], found: Finding | None
+    interrupted_percent: float, mode_us: float | None, agrees: bool
 ) -> None:
-    rows = [SimpleNamespace(background_threads=0, p90_us=3.0)]
-    rows += [SimpleNamespace(background_threads=1, p90_us=wait_us) for wait_us in waits_us]
+    def row(background: str, threads: int, gil: str, percent: float) -> SimpleNamespace:
+        return SimpleNamespace(
+            background=background,
+            background_threads=threads,
+            gil=gil,
+            share_interrupted_percent=percent,
+            interruption_mode_us=mode_us,
+        )
+
+    harmless = [row("poll", 1, "released", 0.0), row("compute", 1, "kept", 0.0)]
+    counted = row("compute", 1, "released", interrupted_percent)
     parameters = SimpleNamespace(switch_interval_ms=5.0)
-    assert (
-        finding_elsewhere("gil_cut_in", Gil.model_construct(parameters=parameters, rows=rows))
-        == found
-    )
+
+    def found(*rows: SimpleNamespace) -> Finding | None:
+        document = Gil.model_construct(parameters=parameters, rows=list(rows))
+        return finding_elsewhere("gil_cut_in", document)
+
+    finding = found(*harmless, counted)
+    assert finding is not None and finding.agrees is agrees
+    assert f"{interrupted_percent:.0f}% of the intervals" in finding.text
+    assert found(*harmless) is None
+
+
+def test_claims_about_sglang_are_not_judged_by_another_engines_composition() -> None:
+    document = h200("ttft_breakdown")
+    assert document["parameters"]["engine"] != "sglang"
+    for name in ("busy_below", "interval_summary", "interval_text"):
+        claim = next(claim for claim in CLAIMS if claim.name == name)
+        evidence = Evidence((TtftBreakdown.model_validate(document),))
+        assert claim.recompute(evidence) is None
 
 
 def test_a_slow_launch_would_refute_the_floor() -> None:

@@ -35,7 +35,7 @@ def drawings(notebook: str, ns: dict[str, Any]) -> list[Callable[[], Figure]]:
         "agent_workload": [lambda: prefill_tokens.draw(ns["hits"], ns["labelled"], machines)],
         "gil": [lambda: gil.draw(ns["computing"], ns["launching"], ns["switch_ms"])],
         "ttft": [
-            lambda: ttft.draw(ns["short"], machines),
+            lambda: ttft.draw(ns["short"], ns["fitted"], ns["limits"], machines),
             lambda: ttft_long.draw(ns["relative"], ns["marks"], machines),
         ],
         "ttft_breakdown": [lambda: ttft_breakdown.draw(ns["data"], ns["reference"], machines)],
@@ -213,7 +213,8 @@ def test_a_measured_machine_stands_beside_the_published(
 def test_ttft_lines_are_the_documents_rows(executed: Executed) -> None:
     ns, _ = executed("ttft")
     with theme("light"):
-        axes = ttft.draw(ns["short"], ns["shown"]).axes[0]
+        nothing = ns["fitted"].iloc[:0]
+        axes = ttft.draw(ns["short"], nothing, ns["limits"], ns["shown"]).axes[0]
     drawn = {
         (line.get_color(), line.is_dashed()): list(zip(*line.get_data(), strict=True))
         for line in axes.lines
