@@ -59,7 +59,7 @@ def test_a_changed_document_reruns_the_notebooks_that_show_it(rebuilt: Checkout)
     path.write_text(path.read_text() + "\n")
     planned = rebuilt.planned("report")
     assert "notebook_prefill_graph_gain" in planned
-    assert "notebook_ttft" not in planned
+    assert "notebook_launch_floor" not in planned
     assert not [rule for rule in planned if rule.startswith("measure")]
 
 
