@@ -41,7 +41,9 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
                 places = [_place(cached, tokens) for tokens in after["cached_tokens"]]
                 _draw_line(row[1], places, list(after[column]), color, "D", labels)
         row[0].set_ylabel(unit)
-        row[0].set_ylim(0, 1.25 * data[column].max())
+        row[0].set_ylim(min(0, 1.2 * data[column].min()), 1.25 * data[column].max())
+        for axes in row if data[column].min() < 0 else ():
+            axes.axhline(0, color=ink(), linewidth=0.9, zorder=1)
     _finish([list(row) for row in grid], cached, data, lengths)
     if len(present) > 1:
         name_lines(figure, present, machines)

@@ -26,17 +26,19 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
         color = machine_color(machine, machines)
         _draw_points(above, own, "waiting_launches", ",.0f" if len(present) == 1 else None, color)
         _draw_points(below, own, "host_issue_ms", ".2f" if len(present) == 1 else None, color)
-    for launches in sorted(set(data["launches"])):
+    totals = sorted(set(data["launches"]))
+    for launches in totals:
         above.axhline(launches, color=ink(), linewidth=1.1, linestyle=(0, (4, 2)))
-        above.annotate(
-            f"all {launches:,} launches of one prefill",
-            (data["tokens"].max(), launches),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=9.5,
-        )
+    above.annotate(
+        f"all {'–'.join(f'{launches:,}' for launches in dict.fromkeys([totals[0], totals[-1]]))} "
+        "launches of one prefill",
+        (data["tokens"].max(), totals[-1]),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        fontsize=9.5,
+    )
     tokens = sorted(set(data.loc[data["cached_tokens"] == 0, "tokens"]) or set(data["tokens"]))
     above.set_ylim(0.7 * data["waiting_launches"].min(), 1.15 * data["launches"].max())
     below.set_ylim(0, 1.15 * data["host_issue_ms"].max())
