@@ -1,6 +1,7 @@
 """The client, points and a whole session against a fake engine, well-behaved and not."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import yaml
 from graphgain.engines import server as servers
 from graphgain.engines.client import Target, send_all
 from graphgain.engines.config import load_engines, select
+from graphgain.engines.modes import Chosen, find_model
 from graphgain.engines.null_server import client_cost
 from graphgain.engines.points import Sweep, measure_length, measure_points, read_point
 from graphgain.engines.prompts import token_ids
@@ -318,3 +320,40 @@ def test_a_bad_engine_file_is_named_with_its_field(
     write_engine(project, **change)
     with pytest.raises(ConfigError, match=rf"fake\.yaml: .*{message}"):
         load_engines()
+
+
+def test_a_container_gets_the_model_the_environment_and_the_command(project: Path) -> None:
+    write_engine(
+        project,
+        docker={"image": "engine:1", "arguments": ["--shm-size", "32g"]},
+        environment={"A": "1"},
+        command=["{python}", "-m", "engine", "{model}", "--port", "{port}"],
+    )
+    engine = load_engines()["fake"]
+    model = find_model("", "", project / "build")
+    command = Chosen(engine, "off", model).command(8123, project / "build" / "points")
+    assert command is not None
+    assert command[:2] == ["docker", "run"]
+    image = command.index("engine:1")
+    before, after = command[:image], command[image + 1 :]
+    assert f"{model.folder}:{model.folder}:ro" in before
+    assert {"--env=A=1", "--env=GRAPH=Qwen3.8-27B", "--shm-size"} <= set(before)
+    assert after == ["python3", "-m", "engine", str(model.folder), "--port", "8123"]
+
+
+def test_the_article_s_engines_become_whole_command_lines(project: Path) -> None:
+    engines = load_engines(Path(__file__).parents[1] / "config" / "engines")
+    model = find_model("", "", project / "build")
+    for engine in engines.values():
+        if engine.random_weights_arguments is None:
+            with pytest.raises(ConfigError, match="cannot run with random weights"):
+                Chosen(engine, next(iter(engine.modes)), model).command(1, project)
+            continue
+        for mode in engine.modes:
+            command = Chosen(engine, mode, model).command(8123, project)
+            assert command is not None and str(model.folder) in command and "8123" in command
+            unfilled = [part for part in command if re.search(r"\{(\w+)\}", part)]
+            assert unfilled == []
+            for part in command:
+                if part.startswith(("--compilation-config=", "--profiler-config=")):
+                    json.loads(part.partition("=")[2])
