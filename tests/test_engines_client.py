@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from graphgain.__main__ import main
 from graphgain.engines import server as servers
 from graphgain.engines.client import Target, send_all
 from graphgain.engines.config import load_engines, select
+from graphgain.engines.keeping import keep_other_modes
 from graphgain.engines.modes import Chosen, find_model
 from graphgain.engines.null_server import client_cost
 from graphgain.engines.points import Sweep, measure_length, measure_points, read_point
@@ -23,7 +25,7 @@ from graphgain.engines.protocol import RequestError, request
 from graphgain.engines.server import await_health, free_port, started
 from graphgain.engines.session import measure_engines
 from graphgain.errors import ConfigError, MeasureError, MissingToolError
-from graphgain.experiments import EXPERIMENTS, ttft, ttft_breakdown
+from graphgain.experiments import EXPERIMENTS, missing_tools, ttft, ttft_breakdown
 from graphgain.results.serving import Ttft, TtftBreakdown
 
 FAKE = Path(__file__).parent / "fake_engine.py"
@@ -247,6 +249,21 @@ def test_a_mode_that_fails_is_named_and_loses_no_other(project: Path) -> None:
     assert len(measured[0].points) == 2
 
 
+def test_without_engines_the_experiment_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    reason = missing_tools(EXPERIMENTS["ttft"])
+    assert reason is not None and "config/engines: has no engine" in reason
+
+
+def test_the_experiment_can_run_where_an_engine_can_be_started(project: Path) -> None:
+    assert missing_tools(EXPERIMENTS["ttft"]) is None
+    write_engine(project, package="no_such_package")
+    reason = missing_tools(EXPERIMENTS["ttft"])
+    assert reason is not None and "Fake is not installed here" in reason
+
+
 def test_an_engine_that_is_not_installed_is_a_note_or_an_error(project: Path) -> None:
     write_engine(project, package="no_such_package")
     with pytest.raises(MissingToolError, match="Fake is not installed here"):
@@ -357,3 +374,82 @@ def test_the_article_s_engines_become_whole_command_lines(project: Path) -> None
             for part in command:
                 if part.startswith(("--compilation-config=", "--profiler-config=")):
                     json.loads(part.partition("=")[2])
+
+
+def made(project: Path, mode: str, experiment: str, commit: str) -> dict[str, Any]:
+    """A document of one mode of the fake engine."""
+    measured, model, notes = measure_engines(parameters(modes=[f"fake:{mode}"]), project / "build")
+    body = (
+        ttft.body(parameters(), measured, model, notes)
+        if experiment == "ttft"
+        else ttft_breakdown.body(measured, model, notes)
+    )
+    return {
+        "schema_version": 1,
+        "experiment": experiment,
+        "machine": "here",
+        "kind": "measured",
+        "provenance": {
+            "started_at": "2026-12-01T00:00:00Z", "ended_at": "2026-12-01T00:00:00Z",
+            "command": [], "git_commit": commit, "git_dirty": False, "source_hash": commit * 3,
+            "sources": [], "versions": {}, "process_runs": 1,
+        },
+        **body,
+    }  # fmt: skip
+
+
+def test_modes_measured_at_different_times_stand_in_one_document(project: Path) -> None:
+    old, new = made(project, "on", "ttft", "aaaa"), made(project, "off", "ttft", "bbbb")
+    joined = Ttft.model_validate(keep_other_modes(new, old))
+    assert [(row.mode, row.isl_tokens) for row in joined.rows] == [
+        ("off", 8), ("off", 16), ("on", 8), ("on", 16),
+    ]  # fmt: skip
+    assert joined.engines is not None and joined.provenance is not None
+    assert [run.mode for run in joined.engines] == ["off", "on"]
+    assert joined.engines[1].notes == ["Measured by commit aaaa, source aaaaaaaa."]
+    assert joined.provenance.git_commit == "bbbb"
+    # What is measured again replaces what was there, and a third run keeps the first one's note.
+    again = keep_other_modes(made(project, "off", "ttft", "cccc"), joined.model_dump(mode="json"))
+    assert Ttft.model_validate(again).engines == joined.engines
+    assert len(again["rows"]) == 4
+
+
+def test_compositions_are_joined_with_the_published_mode_first(project: Path) -> None:
+    old = made(project, "on", "ttft_breakdown", "aaaa")
+    new = made(project, "off", "ttft_breakdown", "bbbb")
+    joined = TtftBreakdown.model_validate(keep_other_modes(new, old))
+    assert joined.parameters.mode == "off" and joined.beside is not None
+    assert [part.mode for part in joined.beside] == ["on"]
+    old["parameters"] |= {"engine": "sglang", "mode": "no-prefill-graph"}
+    old["engines"][0] |= {"engine": "sglang", "mode": "no-prefill-graph"}
+    joined = TtftBreakdown.model_validate(keep_other_modes(new, old))
+    assert joined.parameters.engine == "sglang" and joined.beside is not None
+    assert [(part.engine, part.mode) for part in joined.beside] == [("fake", "off")]
+
+
+def test_the_command_keeps_modes_on_request(project: Path, serve: Serve) -> None:
+    out = project / "results" / "here"
+    with serve() as url:
+        arguments = [
+            "ttft",
+            "--attach",
+            url,
+            "--lengths",
+            "8",
+            "--requests",
+            "2",
+            "--out",
+            str(out),
+        ]
+        assert main(arguments) == 0
+        document = out / "ttft.json"
+        other = json.loads(document.read_text())
+        for part in (*other["rows"], *other["engines"]):
+            part["engine"] = "elsewhere"
+        document.write_text(json.dumps(other))
+        assert main([*arguments, "--keep"]) == 0
+        assert {row["engine"] for row in json.loads(document.read_text())["rows"]} == {
+            "attached", "elsewhere",
+        }  # fmt: skip
+        assert main(arguments) == 0
+        assert {row["engine"] for row in json.loads(document.read_text())["rows"]} == {"attached"}

@@ -1,6 +1,7 @@
 """The command `graphgain ttft`: time to first token of serving engines, and what it consists of."""
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,11 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     ttft.add_argument("--no-breakdown", action="store_true", help="do not profile")
     ttft.add_argument("--check-rounds", type=int, help="turns against `vllm bench serve`")
     ttft.add_argument("--together", action="store_true", help="start an engine's modes at once")
+    ttft.add_argument(
+        "--keep",
+        action="store_true",
+        help="keep the modes of the document that are not measured now",
+    )
     ttft.add_argument("--port", type=int, help="first port (default: any free one)")
     ttft.add_argument(
         "--attach", metavar="URL", help="a server that runs already (--served, --model)"
@@ -72,8 +78,10 @@ def _ttft(options: argparse.Namespace) -> None:
 
 
 def _measure(options: argparse.Namespace) -> None:
+    from graphgain.engines.keeping import keep_other_modes
     from graphgain.experiments import find_experiment
     from graphgain.measuring.commands import configured, results_folder
+    from graphgain.measuring.document import write_checked
     from graphgain.measuring.run import BUILD, measure
 
     settings = configured()
@@ -81,6 +89,7 @@ def _measure(options: argparse.Namespace) -> None:
     folder = results_folder(options.out, None, settings)
     for name in ("ttft",) if options.no_breakdown or options.attach else ("ttft", "ttft_breakdown"):
         # The second one finds everything measured by the first.
+        older = _read(folder / f"{name}.json") if options.keep else None
         experiment = find_experiment(name)
         if options.attach:
             # The GPU is the server's business, wherever it runs.
@@ -95,7 +104,21 @@ def _measure(options: argparse.Namespace) -> None:
             allow_busy=options.allow_busy,
             allow_other_gpu=options.allow_other_gpu,
         )
+        if older is not None:
+            write_checked(path, keep_other_modes(_read(path) or {}, older))
         print(f"written to {path}")
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    from graphgain.errors import DocumentError
+
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise DocumentError(f"{path}: cannot be read ({error}).") from None
+    return found
 
 
 def _overrides(options: argparse.Namespace) -> dict[str, Any]:

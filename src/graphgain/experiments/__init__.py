@@ -101,7 +101,10 @@ def missing_tools(experiment: Experiment) -> str | None:
                 f"pip install {package}."
             )
     if experiment.check:
-        return cast("str | None", importlib.import_module(experiment.check).missing())
+        try:
+            return cast("str | None", importlib.import_module(experiment.check).missing())
+        except ConfigError as error:  # a file that cannot be read keeps no other from measuring
+            return str(error)
     return None
 
 

@@ -86,14 +86,6 @@ class ClientCheck(Strict):
     difference_ms: Quantity
 
 
-class FloorRow(Strict):
-    """The fused forward without any engine: from token ids to the first token, in this process."""
-
-    host: Literal["cpp_eager", "graph"]
-    isl_tokens: Annotated[int, Field(ge=1)]
-    ttft_ms: Quantity
-
-
 class Ttft(Document):
     """`ttft`: p50 TTFT by engine, mode and prompt length."""
 
@@ -103,7 +95,6 @@ class Ttft(Document):
     engines: list[EngineRun] | None = None
     client_cost: list[ClientCost] | None = None
     client_check: list[ClientCheck] | None = None
-    floor: list[FloorRow] | None = None
 
 
 class BreakdownRow(Strict):

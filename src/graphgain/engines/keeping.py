@@ -1,0 +1,60 @@
+"""Joining what a run measured with the modes that an older document has and the run did not touch.
+
+Engines often need environments that exclude each other, and a GPU node may be another one each
+time. So a document can grow mode by mode; every mode says when and by which commit it was measured.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Document = Mapping[str, Any]
+Key = tuple[str, str]
+
+_OWN_FIRST = ("sglang", "no-prefill-graph")
+"""The published composition's engine and mode: a document's own, wherever it has been measured."""
+
+
+def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
+    """`new` with the modes of `old` that it lacks; both are documents of one experiment."""
+    kept = {_key(run) for run in old.get("engines") or []} - {
+        _key(run) for run in new.get("engines") or []
+    }
+    runs = [_dated(run, old) for run in old.get("engines") or [] if _key(run) in kept]
+    joined = {**new, "engines": [*(new.get("engines") or []), *runs]}
+    if new["experiment"] == "ttft":
+        joined["rows"] = [*new["rows"], *(row for row in old["rows"] if _key(row) in kept)]
+        checks = [
+            *(new.get("client_check") or []),
+            *(check for check in old.get("client_check") or [] if _key(check) in kept),
+        ]
+        return {**joined, **({"client_check": checks} if checks else {})}
+    parts = {**_parts(old, kept), **_parts(new, None)}
+    own = _OWN_FIRST if _OWN_FIRST in parts else _key(new["parameters"])
+    joined["parameters"] = {**new["parameters"], "engine": own[0], "mode": own[1]}
+    joined["rows"] = parts.pop(own)
+    joined["beside"] = [
+        {"engine": engine, "mode": mode, "rows": rows} for (engine, mode), rows in parts.items()
+    ]
+    return joined
+
+
+def _parts(document: Document, wanted: set[Key] | None) -> dict[Key, Any]:
+    """The rows of each mode of a composition, of the wanted ones or all."""
+    found = {_key(document["parameters"]): document["rows"]}
+    found |= {_key(part): part["rows"] for part in document.get("beside") or []}
+    return {key: rows for key, rows in found.items() if wanted is None or key in wanted}
+
+
+def _dated(run: Mapping[str, Any], document: Document) -> dict[str, Any]:
+    """A kept run with a note on the document that it comes from, unless it has one already."""
+    if any(note.startswith("Measured by commit") for note in run["notes"]):
+        return dict(run)
+    provenance = document["provenance"]
+    commit = str(provenance["git_commit"] or "unknown")[:10]
+    note = f"Measured by commit {commit}, source {provenance['source_hash'][:8]}."
+    others = [text for text in document["notes"] if text.startswith("Measured on another")]
+    return {**run, "notes": [*run["notes"], note, *others]}
+
+
+def _key(part: Mapping[str, Any]) -> Key:
+    return str(part["engine"]), str(part["mode"])
