@@ -1,5 +1,6 @@
 """The client, points and a whole session against a fake engine, well-behaved and not."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -96,6 +97,14 @@ def test_nobody_listens() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(RequestError, match="did not answer"):
         measure_length(Target(url, "openai"), 64, SWEEP, run=1)
+
+
+def test_requests_can_be_sent_where_an_event_loop_runs(serve: Serve) -> None:
+    async def within(url: str) -> float:
+        return measure_length(Target(url, "openai"), 8, SWEEP, run=1).ttft_ms[0]
+
+    with serve() as url:
+        assert asyncio.run(within(url)) > 0
 
 
 def test_concurrent_requests_come_back_in_order(serve: Serve) -> None:
@@ -225,6 +234,17 @@ def test_a_session_makes_both_documents(project: Path, together: bool) -> None:
     assert breakdown.beside is not None and breakdown.beside[0].mode == "off"
 
 
+def test_an_engine_without_a_profiler_is_swept_only(project: Path) -> None:
+    write_engine(project, profiler=None)
+    measured, _, _ = measure_engines(parameters(), project / "build")
+    assert [len(one.points) for one in measured] == [2, 2]
+    assert all(one.profiles == [] for one in measured)
+    for log in project.glob("build/ttft/*/server.log"):
+        log.unlink()
+    measure_engines(parameters(), project / "build")
+    assert not list(project.glob("build/ttft/*/server.log")), "it is complete without a profile"
+
+
 def test_what_is_known_starts_no_server(project: Path) -> None:
     measured, _, _ = measure_engines(parameters(), project / "build")
     write_engine(project, label="Renamed")
@@ -273,8 +293,11 @@ def test_an_engine_that_is_not_installed_is_a_note_or_an_error(project: Path) ->
 def test_a_running_server_is_attached_to_and_left_running(project: Path, serve: Serve) -> None:
     with serve() as url:
         wanted = parameters(attach=url, profile_lengths=[0], served="fake")
-        measured, _, _ = measure_engines(wanted, project / "build")
+        measured, model, _ = measure_engines(wanted, project / "build")
         assert measured[0].run["command"] is None and measured[0].run["version"] == "1.2.3"
+        body = ttft.body(wanted, measured, model, [])
+        assert body["parameters"]["weights"] is None, "its weights are its own business"
+        assert body["parameters"]["model"] == "fake" and body["notes"] == []
         assert send_all(Target(url, "openai"), [request("openai", "fake", [1])])
 
 

@@ -88,6 +88,7 @@ def test_settings_are_found_in_a_log() -> None:
     assert from_log(log, r"'cudagraph_capture_sizes'\"?:\s*(\[[\d, ]*\])") == [1, 2, 4, 8]
     assert from_log(log, r"enable_prefix_caching=(\w+)") is False
     assert from_log(log, r"Using (\w+) attention backend") == "FLASHINFER", "the last one counts"
+    assert from_log("cache size: 92,842 tokens", r"size: ([\d,]+) tokens") == 92842
     with pytest.raises(LookupError, match="no such line"):
         from_log(log, r"chunk (\d+)")
 

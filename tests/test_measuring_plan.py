@@ -79,7 +79,8 @@ def test_planning_loads_no_experiment_and_nothing_heavy() -> None:
         "import sys, pathlib\n"
         "from graphgain.measuring.plan import plan\n"
         "plan('always', pathlib.Path('results'), 'here', gpu=True)\n"
-        "heavy = {'numpy', 'torch', 'tvm_ffi', 'pydantic', 'pandas', 'graphgain.experiments.gil'}\n"
+        # pydantic checks the files of the engines, which decide whether one can be started.
+        "heavy = {'numpy', 'torch', 'tvm_ffi', 'aiohttp', 'pandas', 'graphgain.experiments.gil'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import aiohttp
@@ -40,9 +41,16 @@ def send_all(
 ) -> list[Answer]:
     """Send requests in order, `concurrency` at a time and each after a pause; their answers.
 
-    One connection a slot, kept open. Raises RequestError for the first request that fails.
+    One connection a slot, kept open. Raises RequestError for the first request that fails. Works
+    where an event loop runs already, as in a notebook: then in a thread of its own.
     """
-    return asyncio.run(_send_all(target, requests, concurrency, pause_s))
+    sending = _send_all(target, requests, concurrency, pause_s)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(sending)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(asyncio.run, sending).result()
 
 
 async def _send_all(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphgain.engines.kineto import Floats, Integers, ProfileError, Trace
-from graphgain.measuring.summary import quantity
+from graphgain.engines.points import by_request
 
 CLEAR_GAP = 2.0
 """The shortest pause between two requests has to be this many times the longest gap within one."""
@@ -149,14 +149,7 @@ def breakdown_row(
     """
 
     def of(values: Sequence[float]) -> dict[str, Any]:
-        summary = quantity([values], keep_samples=False)
-        return {
-            "median": summary["median"],
-            "low": summary["q1"],
-            "high": summary["q3"],
-            "interval": "quartiles",
-            "n": summary["n"],
-        }
+        return by_request(values, keep_samples=False)
 
     def count(values: Sequence[int]) -> int:
         return round(float(np.median(values)))

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphgain.engines.points import by_request
 from graphgain.errors import DocumentError
-from graphgain.measuring.summary import quantity
 
 
 def read_foreign(path: Path) -> list[dict[str, Any]]:
@@ -49,16 +49,7 @@ def _result(path: Path, result: Mapping[str, Any]) -> dict[str, Any]:
         raise DocumentError(
             f"{path}: input_lens has {len(lengths)} different lengths; a point has one."
         )
-    samples = [1000 * seconds for seconds in ttfts_s]
-    summary = quantity([samples])
     return {
         "isl_tokens": int(lengths.pop()),
-        "ttft_ms": {
-            "median": summary["median"],
-            "low": summary["q1"],
-            "high": summary["q3"],
-            "interval": "quartiles",
-            "n": summary["n"],
-            "samples": summary["samples"],
-        },
+        "ttft_ms": by_request([1000 * seconds for seconds in ttfts_s]),
     }

@@ -17,16 +17,23 @@ from graphgain.errors import ConfigError
 
 @dataclass(frozen=True)
 class Model:
-    """What is served: a folder, or what a running server calls its model."""
+    """What is served: its folder and what requests call it.
+
+    `random`: the weights are made up by the engine. Not `known`: a server that runs already has
+    its own, and `folder` only tells the size of a vocabulary.
+    """
 
     folder: Path
     served: str
     vocabulary: int
     random: bool
+    known: bool = True
 
     @property
-    def weights(self) -> str:
-        """What a document says of the weights."""
+    def weights(self) -> str | None:
+        """What a document says of the weights; None where nobody told."""
+        if not self.known:
+            return None
         return "random" if self.random else str(self.folder)
 
 

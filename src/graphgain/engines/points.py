@@ -36,16 +36,21 @@ class Point:
     run: int
 
     def quantity(self) -> dict[str, Any]:
-        """The Quantity of the samples, low and high being their quartiles."""
-        summary = quantity([self.ttft_ms])
-        return {
-            "median": summary["median"],
-            "low": summary["q1"],
-            "high": summary["q3"],
-            "interval": "quartiles",
-            "n": summary["n"],
-            "samples": summary["samples"],
-        }
+        """The Quantity of the samples."""
+        return by_request(self.ttft_ms)
+
+
+def by_request(samples: Sequence[float], *, keep_samples: bool = True) -> dict[str, Any]:
+    """The Quantity of one sample a request, low and high being the quartiles."""
+    summary = quantity([samples], keep_samples=keep_samples)
+    result = {
+        "median": summary["median"],
+        "low": summary["q1"],
+        "high": summary["q3"],
+        "interval": "quartiles",
+        "n": summary["n"],
+    }
+    return {**result, "samples": summary["samples"]} if keep_samples else result
 
 
 def measure_length(target: Target, isl_tokens: int, sweep: Sweep, run: int) -> Point:

@@ -76,6 +76,8 @@ def _text(log: Path | None) -> str:
 
 
 def _value(text: str) -> Any:
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text):
+        return int(text.replace(",", ""))
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError):

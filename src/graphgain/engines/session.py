@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,8 @@ def measure_engines(
     """
     pairs = chosen_pairs(parameters)
     model = find_model(parameters["model"], parameters["served"], build)
+    if parameters["attach"]:
+        model = replace(model, random=False, known=bool(parameters["model"]))
     wanted = wanted_of(parameters, model)
     device = gpu.find_gpu()
     facts = device.facts if device else {}
@@ -93,7 +95,7 @@ def measure_engines(
         chosen = Chosen(engine, mode, model)
         folder = chosen.folder(build / "ttft", wanted.sweep, facts.get("uuid_hash"))
         reason = unavailable(engine, facts.get("compute_capability"))
-        if is_complete(folder, wanted):
+        if is_complete(chosen, folder, wanted):
             folders[chosen] = folder
         elif reason:
             notes.append(f"{chosen.name} is not measured: {reason}")
@@ -128,12 +130,19 @@ def groups(pending: Sequence[Chosen], together: bool) -> list[list[Chosen]]:
     return [[one for one in pending if one.engine.engine == name] for name in engines]
 
 
-def is_complete(folder: Path, wanted: Wanted) -> bool:
+def profile_lengths(chosen: Chosen, wanted: Wanted) -> tuple[int, ...]:
+    """The lengths to profile: none of an engine without a profiler."""
+    return wanted.profile_lengths if chosen.engine.profiler else ()
+
+
+def is_complete(chosen: Chosen, folder: Path, wanted: Wanted) -> bool:
     """Whether all that is wanted of a mode is in its folder."""
     return (
         (folder / "run.json").exists()
         and all(read_point(folder, isl, wanted.sweep) for isl in wanted.lengths)
-        and all((folder / f"profile-{isl}.json").exists() for isl in wanted.profile_lengths)
+        and all(
+            (folder / f"profile-{isl}.json").exists() for isl in profile_lengths(chosen, wanted)
+        )
     )
 
 
@@ -145,7 +154,7 @@ def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
         chosen,
         [point for point in points if point is not None],
         _read(folder / "run.json"),
-        [_read(folder / f"profile-{isl}.json") for isl in wanted.profile_lengths],
+        [_read(folder / f"profile-{isl}.json") for isl in profile_lengths(chosen, wanted)],
         _read(checks) if checks.exists() else [],
     )
 
@@ -248,12 +257,12 @@ def _measure_mode(
     write_atomically(folder / "run.json", json.dumps({**run, "ended_at": now_utc()}, indent=1))
     known = {point.isl_tokens: point.quantity() for point in points}
     profiler = chosen.engine.profiler
-    for isl in wanted.profile_lengths if profiler else ():
+    for isl in profile_lengths(chosen, wanted):
         path = folder / f"profile-{isl}.json"
         if path.exists():
             continue
         print(f"{chosen.name}: profiling {isl} tokens", file=sys.stderr, flush=True)
-        assert profiler is not None
+        assert profiler is not None  # there are no lengths without one
         row = profile_length(
             target,
             isl,
