@@ -120,6 +120,8 @@ def test_prompts_differ_and_can_be_made_again() -> None:
     prompts = [token_ids(64, index, 5000, run) for index in range(3) for run in (1, 2)]
     assert len({tuple(ids) for ids in prompts}) == 6
     assert token_ids(64, 2, 5000, 2) == prompts[-1]
+    # A vocabulary smaller than that of any real model, too.
+    assert all(128 <= token < 256 for token in token_ids(64, 0, 256, 1))
     assert all(1000 <= token < 5000 for ids in prompts for token in ids)
 
 

@@ -7,11 +7,10 @@ time. So a document can grow mode by mode; every mode says when and by which com
 from collections.abc import Mapping
 from typing import Any
 
+from graphgain.engines.modes import PUBLISHED
+
 Document = Mapping[str, Any]
 Key = tuple[str, str]
-
-_OWN_FIRST = ("sglang", "no-prefill-graph")
-"""The published composition's engine and mode: a document's own, wherever it has been measured."""
 
 
 def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
@@ -29,7 +28,7 @@ def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
         ]
         return {**joined, **({"client_check": checks} if checks else {})}
     parts = {**_parts(old, kept), **_parts(new, None)}
-    own = _OWN_FIRST if _OWN_FIRST in parts else _key(new["parameters"])
+    own = PUBLISHED if PUBLISHED in parts else _key(new["parameters"])
     joined["parameters"] = {**new["parameters"], "engine": own[0], "mode": own[1]}
     joined["rows"] = parts.pop(own)
     joined["beside"] = [

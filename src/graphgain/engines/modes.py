@@ -14,6 +14,9 @@ from graphgain.engines.points import Sweep
 from graphgain.engines.server import LOOPBACK
 from graphgain.errors import ConfigError
 
+PUBLISHED = ("sglang", "no-prefill-graph")
+"""Engine and mode of the published composition: a breakdown's own rows, where it was measured."""
+
 
 @dataclass(frozen=True)
 class Model:

@@ -65,11 +65,12 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     try:
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
-            length = next(
+            lengths = [
                 int(line.partition(b":")[2])
                 for line in head.lower().split(b"\r\n")
                 if line.startswith(b"content-length:")
-            )
+            ]
+            length = lengths[0] if lengths else 0  # of a GET
             await reader.readexactly(length)
             writer.write(_ANSWER)
             await writer.drain()

@@ -15,4 +15,5 @@ def token_ids(length: int, index: int, vocabulary: int, run: int) -> list[int]:
     before an interruption is not sent again: a cache could know it.
     """
     generator = np.random.default_rng([length, index, run])
-    return [int(token) for token in generator.integers(FIRST_TOKEN, vocabulary, length)]
+    first = FIRST_TOKEN if vocabulary > 2 * FIRST_TOKEN else vocabulary // 2
+    return [int(token) for token in generator.integers(first, vocabulary, length)]

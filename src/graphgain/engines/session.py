@@ -29,6 +29,7 @@ from graphgain.measuring.process import run_to_end
 from graphgain.measuring.provenance import now_utc
 
 ALL = "all"
+_CHECKS = "checks.json"
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,13 @@ def measure_engines(
     folders: dict[Chosen, Path] = {}
     notes: list[str] = []
     pending: list[Chosen] = []
-    for engine, mode in pairs:
-        chosen = Chosen(engine, mode, model)
+    every = [Chosen(engine, mode, model) for engine, mode in pairs]
+    checked = mode_to_check(every, wanted)
+    for chosen in every:
+        engine = chosen.engine
         folder = chosen.folder(build / "ttft", wanted.sweep, facts.get("uuid_hash"))
         reason = unavailable(engine, facts.get("compute_capability"))
-        if is_complete(chosen, folder, wanted):
+        if is_complete(chosen, folder, wanted, check=chosen is checked):
             folders[chosen] = folder
         elif reason:
             notes.append(f"{chosen.name} is not measured: {reason}")
@@ -106,7 +109,7 @@ def measure_engines(
         raise MissingToolError("No engine can be started here. " + " ".join(notes))
     failures = []
     for group in groups(pending, parameters["together"]):
-        failures += _measure_group(group, folders, wanted, parameters["port"])
+        failures += _measure_group(group, folders, wanted, checked, parameters["port"])
     if failures:
         raise MeasureError(
             f"{len(failures)} of {len(folders)} modes failed; what the others gave is kept, and a "
@@ -135,10 +138,19 @@ def profile_lengths(chosen: Chosen, wanted: Wanted) -> tuple[int, ...]:
     return wanted.profile_lengths if chosen.engine.profiler else ()
 
 
-def is_complete(chosen: Chosen, folder: Path, wanted: Wanted) -> bool:
-    """Whether all that is wanted of a mode is in its folder."""
+def mode_to_check(every: Sequence[Chosen], wanted: Wanted) -> Chosen | None:
+    """The mode whose server both clients are compared on, if any: one is enough, it is about the
+    clients, and vLLM's, since the other client is vLLM's own."""
+    if not (wanted.check_rounds and is_importable("vllm")):
+        return None
+    return next((chosen for chosen in every if chosen.engine.engine == "vllm"), None)
+
+
+def is_complete(chosen: Chosen, folder: Path, wanted: Wanted, *, check: bool) -> bool:
+    """Whether all that is wanted of a mode is in its folder; with `check` also the comparison."""
     return (
         (folder / "run.json").exists()
+        and (not check or (folder / _CHECKS).exists())
         and all(read_point(folder, isl, wanted.sweep) for isl in wanted.lengths)
         and all(
             (folder / f"profile-{isl}.json").exists() for isl in profile_lengths(chosen, wanted)
@@ -149,7 +161,7 @@ def is_complete(chosen: Chosen, folder: Path, wanted: Wanted) -> bool:
 def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
     """What a folder holds of a mode, in the order that is wanted."""
     points = [read_point(folder, isl, wanted.sweep) for isl in wanted.lengths]
-    checks = folder / "checks.json"
+    checks = folder / _CHECKS
     return Measured(
         chosen,
         [point for point in points if point is not None],
@@ -160,7 +172,11 @@ def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
 
 
 def _measure_group(
-    group: Sequence[Chosen], folders: Mapping[Chosen, Path], wanted: Wanted, port: int
+    group: Sequence[Chosen],
+    folders: Mapping[Chosen, Path],
+    wanted: Wanted,
+    checked: Chosen | None,
+    port: int,
 ) -> list[str]:
     """Start the servers of a group and measure one after the other; sentences about failures."""
     failures = []
@@ -185,16 +201,13 @@ def _measure_group(
             beside = [other.name for other, _, _ in ready if other is not chosen]
             run = _engine_run(chosen, server, begun, seconds[chosen.name], beside, folders[chosen])
             try:
-                _measure_mode(chosen, server, folders[chosen], wanted, run)
+                _sweep(chosen, server, folders[chosen], wanted, run)
+                # Before the profiles: a server may be slow for a while after one.
+                if chosen is checked:
+                    _check_client(chosen, server, folders[chosen], wanted)
+                _profile(chosen, server, folders[chosen], wanted)
             except MeasureError as error:
                 failures.append(str(error))
-        for chosen, server, _ in ready[:1]:
-            # One server is enough: it is about the clients. The other client is vLLM's own.
-            if chosen.engine.engine == "vllm" and wanted.check_rounds and is_importable("vllm"):
-                try:
-                    _check_client(chosen, server, folders[chosen], wanted)
-                except MeasureError as error:
-                    failures.append(str(error))
     return failures
 
 
@@ -247,15 +260,17 @@ def _engine_run(
     }
 
 
-def _measure_mode(
+def _sweep(
     chosen: Chosen, server: Server, folder: Path, wanted: Wanted, run: dict[str, Any]
 ) -> None:
-    target = _target(chosen, server)
-    points = measure_points(
-        target, wanted.lengths, wanted.sweep, folder, chosen.name, server.check_alive
+    measure_points(
+        _target(chosen, server),
+        *(wanted.lengths, wanted.sweep, folder, chosen.name, server.check_alive),
     )
     write_atomically(folder / "run.json", json.dumps({**run, "ended_at": now_utc()}, indent=1))
-    known = {point.isl_tokens: point.quantity() for point in points}
+
+
+def _profile(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
     profiler = chosen.engine.profiler
     for isl in profile_lengths(chosen, wanted):
         path = folder / f"profile-{isl}.json"
@@ -263,19 +278,22 @@ def _measure_mode(
             continue
         print(f"{chosen.name}: profiling {isl} tokens", file=sys.stderr, flush=True)
         assert profiler is not None  # there are no lengths without one
+        point = read_point(folder, isl, wanted.sweep)
         row = profile_length(
-            target,
+            _target(chosen, server),
             isl,
             wanted.sweep,
             profiler,
             profile_folder(folder),
             wanted.profile_requests,
-            known.get(isl),
+            point.quantity() if point else None,
         )
         write_atomically(path, json.dumps(row, indent=1))
 
 
 def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
+    if (folder / _CHECKS).exists():
+        return
     print(f"{chosen.name}: beside vllm bench serve", file=sys.stderr, flush=True)
     rows = compare(
         _target(chosen, server),
@@ -285,7 +303,7 @@ def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) 
         wanted.check_rounds,
     )
     named = [{"engine": chosen.engine.engine, "mode": chosen.mode_name, **row} for row in rows]
-    write_atomically(folder / "checks.json", json.dumps(named, indent=1))
+    write_atomically(folder / _CHECKS, json.dumps(named, indent=1))
 
 
 def _target(chosen: Chosen, server: Server) -> Target:

@@ -19,7 +19,7 @@ NULL_REQUESTS = 200
 def measure(context: Context) -> dict[str, Any]:
     """Measure what is missing of the chosen modes; the parts of the document."""
     measured, model, notes = measure_engines(context.parameters, Path(context.build))
-    for package in ("vllm", "sglang", "aiohttp"):
+    for package in ("vllm", "sglang", "flashinfer-python", "aiohttp"):
         context.versions[package] = package_version(package)
     cost = client_cost(NULL_LENGTHS, NULL_REQUESTS, model.vocabulary)
     return {**body(context.parameters, measured, model, notes), "client_cost": cost}

@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from graphgain.engines.model_folder import NAME
-from graphgain.engines.modes import Model
+from graphgain.engines.modes import PUBLISHED, Model
 from graphgain.engines.session import Measured, measure_engines
 from graphgain.errors import MeasureError
 from graphgain.experiments import Context
 from graphgain.experiments.ttft import weights_note
-
-FIRST = ("sglang", "no-prefill-graph")
-"""The published table's engine and mode: the document's own, where it was measured."""
 
 
 def measure(context: Context) -> dict[str, Any]:
@@ -23,7 +20,9 @@ def measure(context: Context) -> dict[str, Any]:
 
 def body(measured: Sequence[Measured], model: Model, notes: Sequence[str]) -> dict[str, Any]:
     """The document of what was profiled; raises MeasureError where nothing was."""
-    profiled = sorted((one for one in measured if one.profiles), key=lambda one: name(one) != FIRST)
+    profiled = sorted(
+        (one for one in measured if one.profiles), key=lambda one: name(one) != PUBLISHED
+    )
     if not profiled:
         raise MeasureError(
             "No engine was profiled: none of the chosen ones has a profiler in config/engines, or "
