@@ -15,7 +15,9 @@ NAME = "Qwen3.8-27B"
 
 
 def make_model_folder(folder: Path, shapes: Path = SHAPES) -> Path:
-    """Write config.json, tokenizer.json and tokenizer_config.json; returns the absolute folder."""
+    """Write config.json, what lies beside it in `shapes`' folder (a model that could see images has
+    to have the settings of their processors), tokenizer.json and tokenizer_config.json; returns the
+    absolute folder. Raises ConfigError."""
     try:
         config = json.loads(shapes.read_text(encoding="utf-8"))
         vocabulary = int(config["text_config"]["vocab_size"])
@@ -26,7 +28,8 @@ def make_model_folder(folder: Path, shapes: Path = SHAPES) -> Path:
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{shapes}: not a model configuration ({error!r}).") from None
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / "config.json", json.dumps(config, indent=1) + "\n")
+    for path in shapes.parent.glob("*.json"):
+        write_atomically(folder / path.name, path.read_text(encoding="utf-8"))
     write_atomically(folder / "tokenizer.json", tokenizer_text(vocabulary))
     write_atomically(folder / "tokenizer_config.json", _TOKENIZER_CONFIG)
     return folder.resolve()
