@@ -88,6 +88,53 @@ def test_the_composition_of_known_requests(tmp_path: Path) -> None:
         assert one.between_kernels_ms == pytest.approx(0.060 + 0.010)
 
 
+def test_the_next_tokens_work_is_no_part_of_the_first(tmp_path: Path) -> None:
+    # The graph of two kernels (320 to 410 µs) is launched at 300; the token comes at 380.
+    trace = read_trace(written(tmp_path, kineto(2)))
+    first = [float(start) for start in (trace.launch_us[0], trace.launch_us[4])]
+    for one in compose(trace, 2, [(at - 50, at + 380) for at in first]):
+        assert (one.launches, one.graph_launches) == (3, 0)
+        assert (one.kernels, one.kernels_in_graphs) == (3, 0)
+        assert one.busy_ms == pytest.approx(0.090) and one.span_ms == pytest.approx(0.250)
+    whole = compose(trace, 2)
+    assert compose(trace, 2, [(at - 50, at + 500) for at in first]) == whole
+    # Times of a clock that is not the trace's leave nothing out.
+    assert compose(trace, 2, [(at - 10**9, at - 10**9 + 380) for at in first]) == whole
+
+
+def real(name: str) -> Trace:
+    """The first two of five requests of 128 tokens on an H200 node; the launches and operations of
+    the trace, less what is not read."""
+    return read_trace(Path(__file__).parent / "traces" / f"{name}.json.gz")
+
+
+def test_a_real_trace_of_vllm() -> None:
+    trace = real("vllm_piecewise_128")
+    first, second = compose(trace, 2)
+    for one in (first, second):
+        # A graph for each of 64 layers and one more; the model has 1,641 kernels in this prefill.
+        assert (one.graph_launches, one.launches) == (65, 951)
+        assert (one.kernels, one.kernels_in_graphs) == (1641, 834)
+        assert one.busy_ms == pytest.approx(19.74, abs=0.02)
+        idle = one.waiting_for_host_ms + one.between_kernels_ms
+        assert one.busy_ms + idle == pytest.approx(one.span_ms, abs=0.2)
+    # vLLM waits for the first token before it starts the next: with the client's times the same.
+    spans = [(one.first_launch_us - 4000, one.last_end_us + 2500) for one in (first, second)]
+    assert compose(trace, 2, spans) == [first, second]
+
+
+def test_a_real_trace_of_sglang_which_starts_the_next_token_early() -> None:
+    trace = real("sglang_no_prefill_graph_128")
+    whole = compose(trace, 2)
+    assert [(one.graph_launches, one.kernels_in_graphs) for one in whole] == [(1, 884)] * 2
+    # The token came 10 ms before the graph of the decode step was done.
+    spans = [(one.first_launch_us - 3500, one.last_end_us - 9977) for one in whole]
+    for one, with_decode in zip(compose(trace, 2, spans), whole, strict=True):
+        assert (one.graph_launches, one.kernels, one.launches) == (0, 1703, 1747)
+        assert one.busy_ms == pytest.approx(20.45, abs=0.02)
+        assert with_decode.busy_ms - one.busy_ms == pytest.approx(14.3, abs=0.1)
+
+
 def test_copies_and_fills_keep_the_gpu_busy_but_are_no_kernels(tmp_path: Path) -> None:
     events = [
         call("cudaMemcpyAsync", 0, 1), operation("gpu_memcpy", 10, 20, 1),
@@ -134,16 +181,14 @@ def test_requests_are_told_apart_by_the_clients_clock_where_it_agrees() -> None:
 
 
 def test_a_clock_that_is_not_the_clients_gives_no_times_around(tmp_path: Path) -> None:
-    from graphgain.engines.client import Answer, Usage
-
     found = compose(read_trace(written(tmp_path, kineto(1))), 1)
     sent = 10**18
     base = sent + 5_000_000 - 1_000_000_000  # the first launch is 1 s after the base
-    answer = Answer(6.0, sent, sent + 6_000_000, Usage())
-    ((before, after),) = around(found, [answer], base) or [(0, 0)]
+    times = [(sent, sent + 6_000_000)]
+    ((before, after),) = around(found, times, base) or [(0, 0)]
     assert before == pytest.approx(5.0) and after == pytest.approx(1.0 - 0.410)
-    assert around(found, [answer], base - 10**15) is None
-    assert around(found, [answer], None) is None
+    assert around(found, times, base - 10**15) is None
+    assert around(found, times, None) is None
 
 
 def test_memory_does_not_grow_with_the_trace(monkeypatch: pytest.MonkeyPatch) -> None:

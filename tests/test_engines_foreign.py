@@ -1,5 +1,6 @@
 """Results of other clients, and what servers say of themselves."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,13 @@ from typing import Any
 import pytest
 
 from graphgain.__main__ import main
+from graphgain.engines.config import load_engines
 from graphgain.engines.foreign import read_foreign
 from graphgain.engines.model_folder import make_model_folder, vocabulary_of
 from graphgain.engines.read_back import from_answer, from_log
 from graphgain.errors import ConfigError, DocumentError
 
+LOGS = Path(__file__).parent / "engine_logs"
 SHAPES = Path(__file__).parents[1] / "config/engines/models/qwen3.8-27b/config.json"
 
 # The fields that `vllm bench serve` 0.24.0 writes with --save-detailed, less those not read.
@@ -93,6 +96,32 @@ def test_settings_are_found_in_a_log() -> None:
         from_log(log, r"chunk (\d+)")
 
 
+RECORDED = {
+    # Lines of servers on an H200 node: vLLM 0.24.0 and SGLang 0.5.16.
+    ("vllm", "vllm_piecewise"): {
+        "cudagraph_mode": "FULL_AND_PIECEWISE", "prefix_caching": False, "chunk_tokens": 8192,
+        "attention": "FLASH_ATTN", "linear_attention": "Triton/FLA", "kv_cache_tokens": 92_842,
+    },
+    ("sglang", "sglang_breakable"): {"kv_cache_tokens": 847_483},
+    ("sglang", "sglang_no_prefill_graph"): {"kv_cache_tokens": 847_483},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "log"), list(RECORDED))
+def test_settings_are_found_in_the_logs_of_real_engines(engine: str, log: str) -> None:
+    text = (LOGS / f"{log}.log").read_text()
+    found = {}
+    for name, source in load_engines()[engine].read_back.settings.items():
+        place, _, pattern = source.partition(" ")
+        if place == "log":
+            with contextlib.suppress(LookupError):
+                found[name] = from_log(text, pattern)
+    largest = {"vllm_piecewise": 512, "sglang_breakable": 8192, "sglang_no_prefill_graph": None}
+    sizes = found.pop("capture_sizes", None)
+    assert (max(sizes) if sizes else None) == largest[log]
+    assert found == RECORDED[engine, log]
+
+
 def test_settings_are_found_in_an_answer() -> None:
     answer = {"data": [{"max_model_len": 7}], "args": {"a": 1}}
     assert from_answer(answer, "data.0.max_model_len") == 7
@@ -110,6 +139,10 @@ def test_the_model_folder_has_what_engines_load(tmp_path: Path) -> None:
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     vocabulary = tokenizer["model"]["vocab"]
     assert len(vocabulary) == 248_320 and vocabulary["t5"] == 5
+    # SGLang ends without these where the architecture can see images.
+    for name in ("preprocessor_config", "video_preprocessor_config"):
+        processor = json.loads((folder / f"{name}.json").read_text())
+        assert processor["processor_class"] == "Qwen3VLProcessor"
 
 
 def test_a_model_without_a_vocabulary_is_named(tmp_path: Path) -> None:

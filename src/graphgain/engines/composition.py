@@ -37,13 +37,18 @@ def compose(
 ) -> list[Composition]:
     """The composition of each of so many requests that were sent one by one with pauses.
 
-    `spans_us` is when each was sent and answered, in the trace's time. Raises ProfileError where
-    that many requests cannot be told apart.
+    `spans_us` is when each was sent and when its first token came, in the trace's time. What was
+    launched before that, but was not done by then, is left out: an engine may start the next token
+    before it has sent the first. Without spans nothing is left out. Raises ProfileError where that
+    many requests cannot be told apart.
     """
-    starts = spans_us and starts_by_clock(trace.launch_us, spans_us)
-    starts = starts or request_starts(trace.launch_us, requests)
-    bounds = [*starts, np.inf]
-    return [_compose(trace, first, following) for first, following in pairwise(bounds)]
+    clocked = spans_us and starts_by_clock(trace.launch_us, spans_us)
+    bounds = [*(clocked or request_starts(trace.launch_us, requests)), np.inf]
+    tokens = [token for _, token in spans_us] if clocked and spans_us else [np.inf] * requests
+    return [
+        _compose(trace, first, following, token)
+        for (first, following), token in zip(pairwise(bounds), tokens, strict=True)
+    ]
 
 
 def starts_by_clock(
@@ -86,13 +91,17 @@ def request_starts(launch_us: Floats, requests: int) -> list[float]:
     return [float(launch_us[0]), *(float(launch_us[index + 1]) for index in parting)]
 
 
-def _compose(trace: Trace, first: float, following: float) -> Composition:
+def _compose(trace: Trace, first: float, following: float, token: float) -> Composition:
     launched = (trace.launch_us >= first) & (trace.launch_us < following)
-    ours = launched & (trace.launch_thread == _launching_thread(trace.launch_thread[launched]))
+    late = trace.correlation[trace.end_us > token]
+    launched &= ~np.isin(trace.launch_correlation, late)
     called = trace.launch_correlation[launched]
     inside = np.isin(trace.correlation, called)
     if not inside.any():
-        raise ProfileError("A request in the trace has launches but no operation on the GPU.")
+        raise ProfileError(
+            "A request in the trace has no operation on the GPU that was done by its first token."
+        )
+    ours = launched & (trace.launch_thread == _launching_thread(trace.launch_thread[launched]))
     start, end = trace.start_us[inside], trace.end_us[inside]
     kernel = trace.kind[inside] == 0
     graphs = trace.launch_correlation[launched & trace.launch_graph]

@@ -1,21 +1,25 @@
 """Requests under an engine's own torch profiler."""
 
 import gzip
+import json
+import shutil
 import sys
 import time
 import urllib.error
 import urllib.request
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphgain.engines.client import Answer, Target, send_all
+from graphgain.engines.client import Target, send_all
 from graphgain.engines.composition import Composition, breakdown_row, compose
 from graphgain.engines.config import Profiler
-from graphgain.engines.kineto import ProfileError, Trace, read_trace
+from graphgain.engines.kineto import ProfileError, read_trace
 from graphgain.engines.points import Sweep, check_answer
 from graphgain.engines.prompts import token_ids
 from graphgain.engines.protocol import request
+from graphgain.files import write_atomically
 
 PAUSE_S = 0.25
 TRACE_DEADLINE_S = 120.0
@@ -30,12 +34,13 @@ def profile_length(
     profiler: Profiler,
     folder: Path,
     requests: int,
-    untraced: dict[str, Any] | None,
-) -> dict[str, Any]:
-    """Profile so many requests of one length after a warm one; the row of the breakdown.
+    kept: Path,
+) -> None:
+    """Profile so many requests of one length after a warm one, and keep the trace and their times
+    in the folder `kept`, where `composed` finds them.
 
-    `folder` is where the server writes its traces; they are removed when they are read. Raises
-    ProfileError where no complete trace appears or it does not hold the requests.
+    `folder` is where the server writes its traces; they are removed from it. Raises ProfileError
+    where no complete trace appears.
     """
     run = int(time.time())
     asked = [
@@ -52,21 +57,48 @@ def profile_length(
         _post(target.url + profiler.stop, None)
     for answer in answers:
         check_answer(answer, isl_tokens)
-    paths, trace = await_trace(folder, before)
-    found = compose(trace, requests, spans_us(answers, trace.base_ns))
-    for path in paths:
+    fullest, others = await_trace(folder, before)
+    shutil.move(fullest, _trace(kept, isl_tokens, gzipped=fullest.name.endswith(".gz")))
+    for path in others:
         path.unlink()
+    times = [[each.sent_ns, each.first_token_ns, each.ttft_ms] for each in answers]
+    write_atomically(_times(kept, isl_tokens), json.dumps(times) + "\n")
+
+
+def is_profiled(kept: Path, isl_tokens: int) -> bool:
+    """Whether the trace and the times of a length are there."""
+    return _times(kept, isl_tokens).exists()
+
+
+def composed(kept: Path, isl_tokens: int, untraced: dict[str, Any] | None) -> dict[str, Any]:
+    """The row of the breakdown of a length that was profiled; `untraced` is its point's Quantity.
+
+    Raises ProfileError where the trace does not hold the requests.
+    """
+    times = json.loads(_times(kept, isl_tokens).read_text(encoding="utf-8"))
+    spans = [(int(sent), int(token)) for sent, token, _ in times]
+    plain = _trace(kept, isl_tokens, gzipped=False)
+    trace = read_trace(plain if plain.exists() else _trace(kept, isl_tokens, gzipped=True))
+    found = compose(trace, len(times), spans_us(spans, trace.base_ns))
     return breakdown_row(
         isl_tokens,
         found,
-        [answer.ttft_ms for answer in answers],
+        [float(ttft_ms) for _, _, ttft_ms in times],
         untraced,
-        around(found, answers, trace.base_ns),
+        around(found, spans, trace.base_ns),
     )
 
 
-def await_trace(folder: Path, before: set[Path]) -> tuple[list[Path], Trace]:
-    """The new traces in a folder once they are complete, and the one with the GPU's work.
+def _times(kept: Path, isl_tokens: int) -> Path:
+    return kept / f"times-{isl_tokens}.json"
+
+
+def _trace(kept: Path, isl_tokens: int, *, gzipped: bool) -> Path:
+    return kept / f"trace-{isl_tokens}.json{'.gz' if gzipped else ''}"
+
+
+def await_trace(folder: Path, before: set[Path]) -> tuple[Path, list[Path]]:
+    """The new trace with the GPU's work in a folder, and all other new ones, once all are complete.
 
     An engine's front end may write a trace of its own, which has no launches.
     """
@@ -76,10 +108,10 @@ def await_trace(folder: Path, before: set[Path]) -> tuple[list[Path], Trace]:
         paths = sorted(set(folder.rglob("*.json*")) - before)
         complete = [path for path in paths if _is_complete(path)]
         if paths and len(complete) == len(paths):
-            traces = [read_trace(path) for path in complete]
-            fullest = max(traces, key=lambda trace: len(trace.launch_us))
-            if len(fullest.launch_us):
-                return complete, fullest
+            launches = {path: len(read_trace(path).launch_us) for path in complete}
+            fullest = max(complete, key=launches.__getitem__)
+            if launches[fullest]:
+                return fullest, [path for path in complete if path != fullest]
             problem = "no file has launches"
         elif paths:
             problem = "a file is not complete"
@@ -87,18 +119,18 @@ def await_trace(folder: Path, before: set[Path]) -> tuple[list[Path], Trace]:
     raise ProfileError(f"{folder}: {problem} within {TRACE_DEADLINE_S:g} s of the profile's end.")
 
 
-def spans_us(answers: list[Answer], base_ns: int | None) -> list[tuple[float, float]] | None:
-    """When each request was sent and answered, in a trace's time; None for one without a base."""
+def spans_us(
+    times_ns: Sequence[tuple[int, int]], base_ns: int | None
+) -> list[tuple[float, float]] | None:
+    """When each request was sent and its first token came, in ns since the epoch, in a trace's
+    time; None for a trace without a base."""
     if base_ns is None:
         return None
-    return [
-        ((answer.sent_ns - base_ns) / 1000, (answer.first_token_ns - base_ns) / 1000)
-        for answer in answers
-    ]
+    return [((sent - base_ns) / 1000, (token - base_ns) / 1000) for sent, token in times_ns]
 
 
 def around(
-    found: list[Composition], answers: list[Answer], base_ns: int | None
+    found: Sequence[Composition], times_ns: Sequence[tuple[int, int]], base_ns: int | None
 ) -> list[tuple[float, float]] | None:
     """Of each request, in ms, the time from sending to the first launch, and from the last
     operation's end to the first token; None where the trace's clock is not the client's."""
@@ -106,13 +138,13 @@ def around(
         return None
     times = [
         (
-            (base_ns - answer.sent_ns + 1000 * one.first_launch_us) / 1e6,
-            (answer.first_token_ns - base_ns - 1000 * one.last_end_us) / 1e6,
+            (base_ns - sent + 1000 * one.first_launch_us) / 1e6,
+            (token - base_ns - 1000 * one.last_end_us) / 1e6,
         )
-        for one, answer in zip(found, answers, strict=True)
+        for one, (sent, token) in zip(found, times_ns, strict=True)
     ]
     plausible = all(
-        0 <= before < _PLAUSIBLE_MS and after < _PLAUSIBLE_MS for before, after in times
+        0 <= before < _PLAUSIBLE_MS and 0 <= after < _PLAUSIBLE_MS for before, after in times
     )
     return times if plausible else None
 

@@ -18,7 +18,7 @@ from graphgain.engines.client_check import compare
 from graphgain.engines.config import Engine, attached, load_engines, select, unavailable
 from graphgain.engines.modes import Chosen, Model, find_model, profile_folder
 from graphgain.engines.points import Point, Sweep, measure_points, read_point
-from graphgain.engines.profiling import profile_length
+from graphgain.engines.profiling import composed, is_profiled, profile_length
 from graphgain.engines.read_back import read_settings
 from graphgain.engines.server import Server, await_health, free_port, started
 from graphgain.errors import MeasureError, MissingToolError
@@ -46,13 +46,19 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of one mode: `run` is its EngineRun, `profiles` rows of the breakdown."""
+    """What is known of one mode: `run` is its EngineRun, `profiled` the lengths with a trace."""
 
     chosen: Chosen
+    folder: Path
     points: list[Point]
     run: dict[str, Any]
-    profiles: list[dict[str, Any]]
+    profiled: tuple[int, ...]
     checks: list[dict[str, Any]]
+
+    def breakdown(self) -> list[dict[str, Any]]:
+        """The rows of the breakdown, composed from the traces; raises ProfileError."""
+        untraced = {point.isl_tokens: point.quantity() for point in self.points}
+        return [composed(self.folder, isl, untraced.get(isl)) for isl in self.profiled]
 
 
 def wanted_of(parameters: Mapping[str, Any], model: Model) -> Wanted:
@@ -152,9 +158,7 @@ def is_complete(chosen: Chosen, folder: Path, wanted: Wanted, *, check: bool) ->
         (folder / "run.json").exists()
         and (not check or (folder / _CHECKS).exists())
         and all(read_point(folder, isl, wanted.sweep) for isl in wanted.lengths)
-        and all(
-            (folder / f"profile-{isl}.json").exists() for isl in profile_lengths(chosen, wanted)
-        )
+        and all(is_profiled(folder, isl) for isl in profile_lengths(chosen, wanted))
     )
 
 
@@ -164,9 +168,10 @@ def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
     checks = folder / _CHECKS
     return Measured(
         chosen,
+        folder,
         [point for point in points if point is not None],
         _read(folder / "run.json"),
-        [_read(folder / f"profile-{isl}.json") for isl in profile_lengths(chosen, wanted)],
+        profile_lengths(chosen, wanted),
         _read(checks) if checks.exists() else [],
     )
 
@@ -273,22 +278,16 @@ def _sweep(
 def _profile(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
     profiler = chosen.engine.profiler
     for isl in profile_lengths(chosen, wanted):
-        path = folder / f"profile-{isl}.json"
-        if path.exists():
+        if is_profiled(folder, isl):
             continue
         print(f"{chosen.name}: profiling {isl} tokens", file=sys.stderr, flush=True)
         assert profiler is not None  # there are no lengths without one
-        point = read_point(folder, isl, wanted.sweep)
-        row = profile_length(
+        profile_length(
             _target(chosen, server),
-            isl,
-            wanted.sweep,
-            profiler,
-            profile_folder(folder),
-            wanted.profile_requests,
-            point.quantity() if point else None,
+            *(isl, wanted.sweep, profiler),
+            *(profile_folder(folder), wanted.profile_requests, folder),
         )
-        write_atomically(path, json.dumps(row, indent=1))
+        composed(folder, isl, None)  # whether it holds the requests has to be known while it runs
 
 
 def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:

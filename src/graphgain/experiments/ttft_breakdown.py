@@ -21,7 +21,7 @@ def measure(context: Context) -> dict[str, Any]:
 def body(measured: Sequence[Measured], model: Model, notes: Sequence[str]) -> dict[str, Any]:
     """The document of what was profiled; raises MeasureError where nothing was."""
     profiled = sorted(
-        (one for one in measured if one.profiles), key=lambda one: name(one) != PUBLISHED
+        (one for one in measured if one.profiled), key=lambda one: name(one) != PUBLISHED
     )
     if not profiled:
         raise MeasureError(
@@ -35,9 +35,10 @@ def body(measured: Sequence[Measured], model: Model, notes: Sequence[str]) -> di
             "engine": name(own)[0],
             "mode": name(own)[1],
         },
-        "rows": own.profiles,
+        "rows": own.breakdown(),
         "beside": [
-            {"engine": name(one)[0], "mode": name(one)[1], "rows": one.profiles} for one in others
+            {"engine": name(one)[0], "mode": name(one)[1], "rows": one.breakdown()}
+            for one in others
         ],
         "engines": [one.run for one in profiled],
         "notes": [*notes, *weights_note(model)],
