@@ -38,7 +38,7 @@ from graphgain.exhibits import save_figure, save_table
 from graphgain.expected import expected_ttft, ttft_at
 from graphgain.facts import fact, machine_key, save_facts
 from graphgain.figures import agent_ttft
-from graphgain.figures.engines import label, rank
+from graphgain.figures.engines import label, place
 from graphgain.results.serving import AgentWorkload, Ttft
 from graphgain.results.store import load_documents, load_traces, machine_labels
 from graphgain.tables import stacked
@@ -63,7 +63,8 @@ for machine, sweep in sweeps.items():
         [(row.engine, row.mode, row.isl_tokens, row.ttft_ms.value) for row in sweep.rows],
         columns=["engine", "mode", "isl_tokens", "ttft_ms"],
     )
-    rows = rows.sort_values("engine", key=lambda engine: engine.map(rank), kind="stable")
+    order = [place(row.engine, row.mode) for row in rows.itertuples()]
+    rows = rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
     for slug, workload in workloads.items():
         median = next(row.tokens.value for row in workload.percentiles if row.percentile == 50)
         bins = workload.distribution or []

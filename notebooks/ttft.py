@@ -3,7 +3,7 @@
 #   graphgain:
 #     title: How long the first token takes
 #     documents: [ttft, prefill_graph_gain, statements]
-#     figures: [ttft, ttft_long]
+#     figures: [ttft, ttft_modes, ttft_long]
 #     tables: [ttft, ttft_crossovers, ttft_fit, ttft_engines, ttft_client]
 #   jupytext:
 #     notebook_metadata_filter: graphgain
@@ -39,7 +39,7 @@ from graphgain.crossovers import crossovers
 from graphgain.exhibits import save_figure, save_table
 from graphgain.facts import Fact, fact, machine_key, save_facts, words
 from graphgain.figures import ttft, ttft_long
-from graphgain.figures.engines import label, rank
+from graphgain.figures.engines import label, look, place
 from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.serving import Ttft
@@ -78,9 +78,20 @@ rows = pd.DataFrame(
         *("ttft_ms", "low_ms", "high_ms", "n", "text"),
     ],
 )
-# Kern first, then the others, each engine's modes in the order of the document.
-rows = rows.sort_values("engine", key=lambda engine: engine.map(rank), kind="stable")
+# Kern first, then the others, an engine's modes side by side.
+order = [place(row.engine, row.mode) for row in rows.itertuples()]
+rows = rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
 data = rows.drop(columns=["slug", "text"])
+
+
+def is_more(table: pd.DataFrame) -> np.ndarray:
+    """Which rows are of modes that the article does not have; they have a figure of their own."""
+    pairs = zip(table["engine"], table["mode"], strict=True)
+    more = [look(engine, str(mode).partition(" ")[0]).one_more for engine, mode in pairs]
+    return np.array(more, dtype=bool)
+
+
+more = is_more(data)
 data.groupby(["machine", "engine", "mode"], sort=False)["isl_tokens"].agg(["count", "min", "max"])
 
 # %% [markdown]
@@ -193,9 +204,20 @@ drawn = [
 ]
 curve_columns = ["machine", "engine", "mode", "isl_tokens", "ttft_ms"]
 fitted = pd.DataFrame(drawn, columns=curve_columns)
-short = pd.concat([data, floor.drop(columns="slug")]) if len(floor) else data
+short = pd.concat([data[~more], floor.drop(columns="slug")]) if len(floor) else data[~more]
 short = short[short["isl_tokens"] <= SHORT]
-save_figure("ttft", lambda: ttft.draw(short, fitted, limits, shown), short, out)
+main = (fitted[~is_more(fitted)], limits[~is_more(limits)])
+save_figure("ttft", lambda: ttft.draw(short, *main, shown), short, out)
+
+# %% [markdown]
+# What else an engine can be told, beside its own two modes.
+
+# %%
+with_more = data[more][["machine", "engine"]].drop_duplicates()
+modes = data[data["isl_tokens"] <= SHORT].merge(with_more, on=["machine", "engine"])
+nothing = (fitted.iloc[:0], limits.iloc[:0])
+those = list(dict.fromkeys(modes["machine"])) or shown
+save_figure("ttft_modes", lambda: ttft.draw(modes, *nothing, those), modes, out)
 
 # %% [markdown]
 # ## Who is faster, and from where on
@@ -206,7 +228,7 @@ save_figure("ttft", lambda: ttft.draw(short, fitted, limits, shown), short, out)
 
 # %%
 found = []
-for (slug, machine), own in rows.groupby(["slug", "machine"], sort=False):
+for (slug, machine), own in rows[~more].groupby(["slug", "machine"], sort=False):
     curves = {
         key: curve.set_index("isl_tokens")["ttft_ms"].sort_index()
         for key, curve in own.groupby(["engine", "mode"], sort=False)
@@ -246,22 +268,23 @@ crossings
 # first engine's, and only the differences of up to 40 %.
 
 # %%
+compared = data[~more]
 first_curves = {
     machine: own[own["mode"] == own["mode"].iloc[0]].query("engine == engine.iloc[0]")
-    for machine, own in data.groupby("machine", sort=False)
+    for machine, own in compared.groupby("machine", sort=False)
 }
 
 
 def percent_of_first(machine: str, isl_tokens: float, ttft_ms: float) -> float:
     """How much longer than the machine's first engine, which is interpolated, in per cent."""
     curve = first_curves[machine]
-    first = np.interp(isl_tokens, curve["isl_tokens"], curve["ttft_ms"])
+    first = np.interp(isl_tokens, curve["isl_tokens"], curve["ttft_ms"], right=np.nan)
     return float(100 * (ttft_ms / first - 1))
 
 
-relative = data.assign(
+relative = compared.assign(
     percent_of_first=[
-        percent_of_first(row.machine, row.isl_tokens, row.ttft_ms) for row in data.itertuples()
+        percent_of_first(row.machine, row.isl_tokens, row.ttft_ms) for row in compared.itertuples()
     ]
 )
 marks = crossings.assign(
@@ -348,28 +371,31 @@ listed = pd.DataFrame(
 save_table("ttft_fit", fits.drop(columns="slug"), stacked(listed, FITTED, shown), out)
 
 # %%
+# Engines call some settings differently; the first one that is there counts.
 SAID = {
-    "cudagraph_mode": "graphs",
-    "capture_sizes": "largest captured (tokens)",
-    "attention": "attention",
-    "linear_attention": "linear attention",
-    "prefix_caching": "prefix cache",
-    "chunk_tokens": "tokens of one forward",
+    "graphs": ("cudagraph_mode", "prefill_graph"),
+    "largest captured (tokens)": ("capture_sizes",),
+    "attention": ("attention",),
+    "linear attention": ("linear_attention",),
+    "prefix cache": ("prefix_caching", "radix_cache_disabled"),
+    "tokens of one forward": ("chunk_tokens",),
 }
 
 
-def said(name: str, value: object) -> str:
+def said(names: tuple[str, ...], settings: dict[str, object]) -> str:
     """A setting as a cell."""
+    name = next((name for name in names if settings.get(name) is not None), names[0])
+    value = settings.get(name)
     if name == "capture_sizes" and isinstance(value, list):
-        value = max(value)
+        value = max(value, default=None)
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return "on" if value != name.endswith("_disabled") else "off"
     if isinstance(value, int):
         return text.number(value)
     return "—" if value is None else str(value).replace("_", " ").lower()
 
 
-RUN = ["engine", "version", "start (s)", *SAID.values()]
+RUN = ["engine", "version", "start (s)", *SAID]
 runs = pd.DataFrame(
     [
         {
@@ -377,7 +403,7 @@ runs = pd.DataFrame(
             "engine": f"{run.label}, {run.mode_label}",
             "version": run.version or "—",
             "start (s)": "—" if run.start_s is None else text.number(run.start_s),
-            **{title: said(key, run.settings.get(key)) for key, title in SAID.items()},
+            **{title: said(names, run.settings) for title, names in SAID.items()},
         }
         for name, document in documents.items()
         for run in document.engines or []
@@ -551,7 +577,8 @@ for slug, document in documents.items():
     for check in document.client_check or []:
         low, high = check.difference_ms.low, check.difference_ms.high
         if low is not None and high is not None:
-            at = f"{key}.check_{check.isl_tokens}"
+            mode = f"{check.engine}_{check.mode.replace('-', '_')}"
+            at = f"{key}.check_{mode}_{check.isl_tokens}"
             facts += [fact(f"{at}_low_ms", low, "ms", 1), fact(f"{at}_high_ms", high, "ms", 1)]
 for slug, document in load_documents(results, machines, Statements).items():
     printed = by_name(document)

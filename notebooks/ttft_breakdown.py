@@ -37,7 +37,7 @@ from graphgain import text
 from graphgain.exhibits import save_figure, save_table
 from graphgain.facts import Fact, fact, machine_key, save_facts
 from graphgain.figures import ttft_breakdown
-from graphgain.figures.engines import label
+from graphgain.figures.engines import label, place
 from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.quantity import Quantity
@@ -112,6 +112,12 @@ rows = pd.DataFrame(
         *("before_ms", "waiting_ms", "between_ms", "after_ms"),
     ],
 ).astype({name: float for name in ("untraced_ms", "graph_launches", "kernels", "in_graphs")})
+# A document's own engine first, the others' modes in the order of every figure.
+order = [
+    (row.engine != documents[row.slug].parameters.engine, place(row.engine, row.mode))
+    for row in rows.itertuples()
+]
+rows = rows.iloc[sorted(range(len(rows)), key=order.__getitem__)]
 data = rows.drop(columns="slug")
 data
 

@@ -20,9 +20,9 @@ def draw(
 ) -> Figure:
     """One panel a machine, below each other, on one scale of prompt lengths.
 
-    `data` has the columns machine, engine, mode, isl_tokens and ttft_ms, `fits` the same of fitted
-    models, drawn dotted. `limits` has machine, engine, mode and tokens: the longest prompt of which
-    a mode replays a graph.
+    `data` has the columns machine, engine, mode, isl_tokens, ttft_ms, low_ms and high_ms (drawn as
+    a band where they are known), `fits` the first five of fitted models, drawn dotted. `limits` has
+    machine, engine, mode and tokens: the longest prompt of which a mode replays a graph.
     """
     if data.empty:
         return draw_absent(machines)
@@ -66,6 +66,15 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
             # Few lengths are shown as what they are; a dense sweep is a line.
             marker="o" if len(rows) <= _FEW_LENGTHS else None,
             markersize=4,
+        )
+        spread = rows[["low_ms", "high_ms"]].astype(float)
+        axes.fill_between(
+            rows["isl_tokens"],
+            *(spread["low_ms"], spread["high_ms"]),
+            color=color(engine),
+            alpha=0.14,
+            linewidth=0,
+            zorder=1,
         )
         end = float(rows["ttft_ms"].iloc[-1])
         last = float(rows["isl_tokens"].iloc[-1])
