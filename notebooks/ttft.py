@@ -400,13 +400,13 @@ runs = pd.DataFrame(
     [
         {
             "machine": labels[name],
-            "engine": f"{run.label}, {run.mode_label}",
+            "engine": label(run.engine, run.mode),
             "version": run.version or "—",
             "start (s)": "—" if run.start_s is None else text.number(run.start_s),
             **{title: said(names, run.settings) for title, names in SAID.items()},
         }
         for name, document in documents.items()
-        for run in document.engines or []
+        for run in sorted(document.engines or [], key=lambda run: place(run.engine, run.mode))
     ],
     columns=["machine", *RUN],
 )
@@ -441,7 +441,9 @@ clients = pd.DataFrame(
             "difference of the turns (ms)": text.quantity_with_interval(check.difference_ms, 1),
         }
         for name, document in documents.items()
-        for check in document.client_check or []
+        for check in sorted(
+            document.client_check or [], key=lambda check: place(check.engine, check.mode)
+        )
     ],
     columns=["machine", *CLIENT],
 )
