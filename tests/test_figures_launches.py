@@ -2,8 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ from graphgain.figures.style import theme
 from graphgain.figures.themes import THEMES
 from graphgain.notebooks import read_notebook, run
 from graphgain.tables import NOT_MEASURED, side_by_side, stacked
-from notebook_source import ROOT, run_cells
+from notebook_source import ROOT, Executed, executed_once, run_cells
 
 RESULTS = ROOT / "results"
 PUBLISHED = ["gb300-published", "rtx5070ti-published"]
@@ -85,31 +83,16 @@ def three_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Pat
     return results, [*PUBLISHED, other.name]
 
 
-Executed = Callable[[str], tuple[dict[str, Any], Path]]
-
-
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Executed:
-    """Variables and outputs of a notebook on the published machines; each is executed once."""
-
-    @cache
-    def execute(notebook: str) -> tuple[dict[str, Any], Path]:
-        out = tmp_path_factory.mktemp(notebook)
-        return run_cells(notebook, PUBLISHED, RESULTS, out), out
-
-    return execute
+    """Notebooks on the published machines."""
+    return executed_once(PUBLISHED, RESULTS, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Executed:
     """The same with the measured H200 beside the published machines."""
-
-    @cache
-    def execute(notebook: str) -> tuple[dict[str, Any], Path]:
-        out = tmp_path_factory.mktemp(notebook)
-        return run_cells(notebook, WITH_H200, RESULTS, out), out
-
-    return execute
+    return executed_once(WITH_H200, RESULTS, tmp_path_factory)
 
 
 def draw_all(notebook: str, ns: dict[str, Any]) -> dict[str, Figure]:

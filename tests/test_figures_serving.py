@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from graphgain.figures.engines import ENGINE_COLORS, label, look
 from graphgain.figures.style import theme
 from graphgain.figures.themes import THEMES
 from graphgain.notebooks import read_notebook, run
-from notebook_source import ROOT, run_cells
+from notebook_source import ROOT, Executed, executed_once, run_cells
 
 RESULTS = ROOT / "results"
 PUBLISHED = ["gb300-published", "rtx5070ti-published"]
@@ -54,19 +53,10 @@ def facts(out: Path, notebook: str) -> dict[str, dict[str, Any]]:
     return {row["name"].partition(".")[2]: row for row in rows}
 
 
-Executed = Callable[[str], tuple[dict[str, Any], Path]]
-
-
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
-    """Executes a notebook on the published machines, once; gives its variables and its outputs."""
-
-    @cache
-    def run_once(notebook: str) -> tuple[dict[str, Any], Path]:
-        out = tmp_path_factory.mktemp(notebook)
-        return run_cells(notebook, PUBLISHED, RESULTS, out), out
-
-    return run_once
+    """Notebooks on the published machines."""
+    return executed_once(PUBLISHED, RESULTS, tmp_path_factory)
 
 
 @pytest.fixture
