@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpu_here import needs_gpu
 from graphgain.errors import ConfigError, MeasureError
 from graphgain.experiments import EXPERIMENTS, Context, gil, gil_gpu_process, gil_process
 from graphgain.experiments.gil_interpreters import find_interpreters
 from graphgain.experiments.gil_lock_step import min_samples, resampled, slowest_of, supported
 from graphgain.experiments.gil_ranks_process import steps_us
 from graphgain.measuring.cc import build_c_library, find_cc
-from graphgain.measuring.cuda import first_device
 from graphgain.measuring.native import SOURCES
 from graphgain.measuring.packages import is_importable
 from graphgain.measuring.provenance import experiment_sources
 from graphgain.measuring.run import measure
-from graphgain.measuring.unavailable import Unavailable
 from graphgain.results.store import read_document
 from graphgain.results.threads import Gil
 from test_experiments_rows import validated
@@ -416,15 +415,8 @@ def test_a_c_source_that_does_not_compile_is_shown(tmp_path: Path) -> None:
     assert list((tmp_path / "native").iterdir()) == []
 
 
-def has_gpu() -> bool:
-    try:
-        return first_device() is not None
-    except Unavailable:
-        return False
-
-
 @pytest.mark.gpu
-@pytest.mark.skipif(not has_gpu(), reason="needs an NVIDIA GPU")
+@needs_gpu
 @pytest.mark.skipif(not is_importable("tvm_ffi"), reason="apache-tvm-ffi is not installed")
 def test_on_a_gpu_real_launches_are_measured(tmp_path: Path) -> None:
     wanted = {**SHORT, "gpu_backgrounds": ["compute:1"], "gpu_limit_s": 0.2, "gpu_launches": 64}

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
+from gpu_here import needs_gpu
 from graphgain.errors import ConfigError, MeasureError
 from graphgain.experiments import EXPERIMENTS, Context, launch_paths, launch_paths_process
 from graphgain.experiments.launch_paths import PATHS, STAGES, VARIANTS, asked, body
-from graphgain.measuring.cuda import first_device
 from graphgain.measuring.nvcc import find_nvcc
 from graphgain.measuring.packages import is_importable
 from graphgain.measuring.process import child_environment
 from graphgain.measuring.provenance import experiment_sources
-from graphgain.measuring.unavailable import Unavailable
 from graphgain.results.launches import LaunchPaths
 from test_experiments_rows import validated
 
@@ -243,15 +242,8 @@ def test_without_torch_the_operator_is_not_compiled_and_the_rest_is(tmp_path: Pa
     )
 
 
-def has_gpu() -> bool:
-    try:
-        return first_device() is not None
-    except Unavailable:
-        return False
-
-
 @pytest.mark.gpu
-@pytest.mark.skipif(not has_gpu(), reason="needs an NVIDIA GPU")
+@needs_gpu
 @pytest.mark.skipif(not is_importable("torch"), reason="torch is not installed")
 def test_on_a_gpu_every_installed_path_computes_the_sum(tmp_path: Path) -> None:
     wanted = {**DEFAULTS, "rounds": 3, "warmup": 1, "process_runs": 1, "launches": 64}
