@@ -179,11 +179,12 @@ def test_a_thread_that_is_cut_in_on_waits_a_switch_interval(
 
 def test_claims_about_sglang_are_not_judged_by_another_engines_composition() -> None:
     document = h200("ttft_breakdown")
-    assert document["parameters"]["engine"] != "sglang"
+    other = document | {"parameters": document["parameters"] | {"engine": "vllm"}}
     for name in ("busy_below", "interval_summary", "interval_text"):
         claim = next(claim for claim in CLAIMS if claim.name == name)
-        evidence = Evidence((TtftBreakdown.model_validate(document),))
-        assert claim.recompute(evidence) is None
+        for content, is_found in ((document, True), (other, False)):
+            evidence = Evidence((TtftBreakdown.model_validate(content),))
+            assert (claim.recompute(evidence) is not None) == is_found
 
 
 def test_a_slow_launch_would_refute_the_floor() -> None:
