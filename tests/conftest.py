@@ -7,6 +7,8 @@ import pytest
 
 from checkout import Checkout, copy_checkout
 
+pytest_plugins = ["engine_stage"]
+
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:

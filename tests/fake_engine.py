@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--pid-file", type=Path)
+    parser.add_argument("--version", default="1.2.3")
     options = parser.parse_args()
     fault = options.fault
     print("fake engine: loading", flush=True)
@@ -95,7 +96,9 @@ def main() -> None:
             if self.path == "/health":
                 self.answer(503 if fault == "never healthy" else 200, {})
             elif self.path == "/version":
-                self.answer(200, {"version": "1.2.3", "data": [{"max_model_len": 20480}]})
+                self.answer(200, {"version": options.version, "data": [{"max_model_len": 20480}]})
+            elif self.path == "/v1/models":
+                self.answer(200, {"data": [{"id": "fake-model"}]})
             else:
                 self.answer(404, {})
 

@@ -113,11 +113,11 @@ def test_a_mode_is_not_complete_without_the_comparison_asked_for(
     engine = session.load_engines()["vllm"]
     model = Model(tmp_path, "m", 1000, random=True)
     piecewise, off = (Chosen(engine, mode, model) for mode in ("piecewise", "no-piecewise"))
-    wanted = session.Wanted(SWEEP, (128,), (), 5, (128,), check_rounds=2)
+    wanted = session.Wanted(SWEEP, (128,), (), 5, (128,), check_rounds=2, check_requests=3)
     assert session.mode_to_check([piecewise, off], wanted) is None  # vllm is not installed
     monkeypatch.setattr(session, "is_importable", lambda name: True)
     assert session.mode_to_check([piecewise, off], wanted) is piecewise
-    write_point(tmp_path, session.Point(128, [1.0, 2.0, 3.0], 1))
+    write_point(tmp_path, session.Point(128, [1.0, 2.0, 3.0], 1, 3))
     (tmp_path / "run.json").write_text("{}")
     assert session.is_complete(off, tmp_path, wanted, check=False)
     assert not session.is_complete(piecewise, tmp_path, wanted, check=True)

@@ -166,7 +166,7 @@ def test_requests_that_cannot_be_told_apart_are_refused() -> None:
     even = np.arange(100, dtype=float)
     with pytest.raises(ProfileError, match="3 requests cannot be told apart"):
         request_starts(even, 3)
-    with pytest.raises(ProfileError, match="2 launches, too few for 3"):
+    with pytest.raises(ProfileError, match="2 launches, which cannot be 3"):
         request_starts(even[:2], 3)
     assert request_starts(np.array([0.0, 1, 2, 50, 51, 90]), 3) == [0, 50, 90]
     assert request_starts(even, 1) == [0]

@@ -64,6 +64,7 @@ def vllm_bench(target: Target, model: Path, sweep: Sweep) -> Iterator[Client]:
                 stderr=output,
                 text=True,
                 env=child_environment(),
+                start_new_session=True,
             )
 
         def client(isl: int, turn: int) -> list[float]:

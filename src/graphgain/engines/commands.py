@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,20 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     ttft.add_argument("--model", help="folder of a model (default: random weights, 27B shapes)")
     ttft.add_argument("--lengths", nargs="+", type=int, metavar="TOKENS", help="prompt lengths")
     ttft.add_argument("--requests", type=int, help="requests of each length")
+    ttft.add_argument("--passes", type=int, help="passes over all lengths, the requests shared out")
     ttft.add_argument("--profile-lengths", nargs="+", type=int, metavar="TOKENS")
     ttft.add_argument("--profile-requests", type=int)
     ttft.add_argument("--no-breakdown", action="store_true", help="do not profile")
     ttft.add_argument("--check-rounds", type=int, help="turns against `vllm bench serve`")
+    ttft.add_argument("--check-requests", type=int, help="requests of one turn")
     ttft.add_argument("--together", action="store_true", help="start an engine's modes at once")
     ttft.add_argument(
         "--keep",
         action="store_true",
         help="keep the modes of the document that are not measured now",
+    )
+    ttft.add_argument(
+        "--force", action="store_true", help="measure again what is kept of earlier runs"
     )
     ttft.add_argument("--port", type=int, help="first port (default: any free one)")
     ttft.add_argument(
@@ -56,7 +62,7 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
         help="print what the requests in a torch profiler's trace, or in an nsys export "
         "(.sqlite), consist of",
     )
-    ttft.add_argument("--in-trace", type=int, default=1, help="how many requests a trace has")
+    ttft.add_argument("--in-trace", type=int, help="how many requests a trace has")
     ttft.add_argument("--out", type=Path, help="the machine's folder (default: results/SLUG)")
     ttft.add_argument("--label", help="what tables call the machine (default: the GPU's name)")
     ttft.add_argument("--build", type=Path, help="where points are kept (default: build)")
@@ -66,11 +72,25 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
 
 
 def _ttft(options: argparse.Namespace) -> None:
+    from graphgain.errors import ConfigError
+
+    asked = {
+        "--list": options.list,
+        "--import": options.foreign,
+        "--compose": options.compose,
+        "--attach": options.attach,
+        "ENGINE": options.modes,
+    }
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} do not go together: one at a time.")
     if options.list:
         _list()
     elif options.foreign:
         _import(options.foreign)
     elif options.compose:
+        if options.in_trace is None:
+            raise ConfigError("Say how many requests each trace has: --in-trace COUNT.")
         for path in options.compose:
             _compose(path, options.in_trace)
     else:
@@ -79,7 +99,10 @@ def _ttft(options: argparse.Namespace) -> None:
 
 def _measure(options: argparse.Namespace) -> None:
     from graphgain.engines.keeping import keep_other_modes
+    from graphgain.engines.session import chosen_pairs
+    from graphgain.errors import GraphgainError
     from graphgain.experiments import find_experiment
+    from graphgain.files import write_atomically
     from graphgain.measuring.commands import configured, results_folder
     from graphgain.measuring.document import write_checked
     from graphgain.measuring.run import BUILD, measure
@@ -87,37 +110,61 @@ def _measure(options: argparse.Namespace) -> None:
     settings = configured()
     overrides = {**settings.experiments.get("ttft", {}), **_overrides(options)}
     folder = results_folder(options.out, None, settings)
-    for name in ("ttft",) if options.no_breakdown or options.attach else ("ttft", "ttft_breakdown"):
+    build = options.build or BUILD
+    for needed in (folder, build):
+        _check_writable(needed)
+    pairs = chosen_pairs(find_experiment("ttft").with_overrides(overrides))
+    elsewhere = all(engine.url for engine, _ in pairs)
+    for name in ("ttft",) if _without_breakdown(options) else ("ttft", "ttft_breakdown"):
         # The second one finds everything measured by the first.
-        older = _read(folder / f"{name}.json") if options.keep else None
         experiment = find_experiment(name)
-        if options.attach:
-            # The GPU is the server's business, wherever it runs.
+        if elsewhere:
+            # The GPU is the servers' business, wherever they run.
             experiment = replace(experiment, needs_gpu=False, check="")
-        path = measure(
-            experiment,
-            folder,
-            overrides,
-            label=options.label or settings.label,
-            build=options.build or BUILD,
-            force=True,
-            allow_busy=options.allow_busy,
-            allow_other_gpu=options.allow_other_gpu,
-        )
-        if older is not None:
-            write_checked(path, keep_other_modes(_read(path) or {}, older))
+        path = folder / f"{name}.json"
+        older = path.read_text(encoding="utf-8") if path.exists() else None
+        kept = _read(path) if options.keep and older else None
+        try:
+            measure(
+                experiment,
+                folder,
+                overrides,
+                label=options.label or settings.label,
+                build=build,
+                force=True,
+                allow_busy=options.allow_busy,
+                allow_other_gpu=options.allow_other_gpu,
+            )
+            if kept is not None:
+                write_checked(path, keep_other_modes(_read(path), kept))
+        except GraphgainError:
+            if kept is not None and older:
+                write_atomically(path, older)
+            raise
+        if older and kept is None:
+            print(f"{path} is replaced, with all modes that it had (--keep keeps them)")
         print(f"written to {path}")
+        overrides["again"] = False
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    from graphgain.errors import DocumentError
+def _without_breakdown(options: argparse.Namespace) -> bool:
+    return bool(options.no_breakdown or options.attach or options.profile_lengths == [0])
 
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise DocumentError(f"{path}: cannot be read ({error}).") from None
+
+def _check_writable(folder: Path) -> None:
+    """Raises MeasureError where a folder cannot be made or written, before anything is measured."""
+    from graphgain.errors import MeasureError
+
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise MeasureError(f"{folder}: cannot be written; name another folder.")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from graphgain.results.store import read_document
+
+    read_document(path)  # whether it is a valid one
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
@@ -127,11 +174,12 @@ def _overrides(options: argparse.Namespace) -> dict[str, Any]:
         "model": options.model,
         "lengths": options.lengths,
         "requests": options.requests,
-        "profile_lengths": [0]
-        if options.no_breakdown or options.attach
-        else options.profile_lengths,
+        "passes": options.passes,
+        "profile_lengths": [0] if _without_breakdown(options) else options.profile_lengths,
         "profile_requests": options.profile_requests,
         "check_rounds": options.check_rounds,
+        "check_requests": options.check_requests,
+        "again": options.force,
         "together": options.together,
         "port": options.port,
         "attach": options.attach,
@@ -171,15 +219,20 @@ def _import(paths: list[Path]) -> None:
 
 def _compose(path: Path, requests: int) -> None:
     from graphgain.engines.composition import compose
-    from graphgain.engines.kineto import read_trace
+    from graphgain.engines.kineto import ProfileError, read_trace
     from graphgain.engines.nsys import read_nsys
 
     read = read_nsys if path.suffix in (".sqlite", ".db") else read_trace
-    for number, one in enumerate(compose(read(path), requests), 1):
+    trace = read(path)
+    try:
+        found = compose(trace, requests)
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error} Is --in-trace {requests} right?") from None
+    for number, one in enumerate(found, 1):
         print(
             f"{path}, request {number}: {one.span_ms:.2f} ms from the first launch to the last "
             f"operation's end\n"
-            f"  GPU busy {one.busy_ms:.2f} ms ({100 * one.busy_ms / one.span_ms:.0f}%), "
+            f"  GPU busy {one.busy_ms:.2f} ms ({one.busy_percent:.0f}%), "
             f"waiting for the host {one.waiting_for_host_ms:.2f} ms, "
             f"between kernels {one.between_kernels_ms:.2f} ms\n"
             f"  {one.launches} launches ({one.graph_launches} of graphs), "

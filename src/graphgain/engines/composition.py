@@ -13,6 +13,9 @@ from graphgain.engines.points import by_request
 CLEAR_GAP = 2.0
 """The shortest pause between two requests has to be this many times the longest gap within one."""
 
+MOST_UNLIKE = 1.5
+"""How many times the launches of the smallest request the largest may have."""
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -31,6 +34,11 @@ class Composition:
     first_launch_us: float
     last_end_us: float
 
+    @property
+    def busy_percent(self) -> float:
+        """The share of the span in which the GPU works."""
+        return 100 * self.busy_ms / self.span_ms if self.span_ms else 100.0
+
 
 def compose(
     trace: Trace, requests: int, spans_us: Sequence[tuple[float, float]] | None = None
@@ -44,6 +52,8 @@ def compose(
     """
     clocked = spans_us and starts_by_clock(trace.launch_us, spans_us)
     bounds = [*(clocked or request_starts(trace.launch_us, requests)), np.inf]
+    if not clocked:
+        _check_alike(trace.launch_us, bounds)
     tokens = [token for _, token in spans_us] if clocked and spans_us else [np.inf] * requests
     return [
         _compose(trace, first, following, token)
@@ -72,9 +82,9 @@ def request_starts(launch_us: Floats, requests: int) -> list[float]:
 
     Raises ProfileError where the gaps that part requests are not much longer than all others.
     """
-    if len(launch_us) < requests:
+    if not 1 <= requests <= len(launch_us):
         raise ProfileError(
-            f"The trace has {len(launch_us)} launches, too few for {requests} requests."
+            f"The trace has {len(launch_us)} launches, which cannot be {requests} requests."
         )
     gaps = np.diff(launch_us)
     if requests == 1:
@@ -86,9 +96,20 @@ def request_starts(launch_us: Floats, requests: int) -> list[float]:
         raise ProfileError(
             f"{requests} requests cannot be told apart in the trace: the shortest pause between "
             f"two is {gaps[parting].min() / 1000:.1f} ms, the longest gap within one "
-            f"{rest.max() / 1000:.1f} ms; leave longer pauses."
+            f"{rest.max() / 1000:.1f} ms. Either there are not {requests}, or the pauses between "
+            "them have to be longer."
         )
     return [float(launch_us[0]), *(float(launch_us[index + 1]) for index in parting)]
+
+
+def _check_alike(launch_us: Floats, bounds: Sequence[float]) -> None:
+    """Requests of one length make about as many launches; what was parted otherwise is none."""
+    counts = np.diff(np.searchsorted(launch_us, bounds))
+    if counts.max() > MOST_UNLIKE * counts.min():
+        raise ProfileError(
+            f"Parted into {len(counts)} requests, the smallest has {counts.min()} launches and the "
+            f"largest {counts.max()}: there are not {len(counts)} requests in the trace."
+        )
 
 
 def _compose(trace: Trace, first: float, following: float, token: float) -> Composition:
@@ -167,9 +188,7 @@ def breakdown_row(
         "isl_tokens": isl_tokens,
         "ttft_traced_ms": of(list(traced_ms)),
         "gpu_busy_ms": of([one.busy_ms for one in found]),
-        "gpu_busy_percent": round(
-            float(np.median([100 * one.busy_ms / one.span_ms for one in found])), 2
-        ),
+        "gpu_busy_percent": round(float(np.median([one.busy_percent for one in found])), 2),
         "launches_per_request": count([one.launches for one in found]),
         "launch_interval_us": of([one.interval_us for one in found]),
         "requests": len(found),

@@ -1,12 +1,23 @@
 """The files below config/engines: how each engine is started, asked and read, in which modes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import which
 from typing import Annotated, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
 
 from graphgain.errors import ConfigError
 from graphgain.measuring.gpu import find_gpu
@@ -15,6 +26,33 @@ from graphgain.measuring.packages import is_importable
 ENGINES = Path("config/engines")
 Protocol = Literal["openai", "sglang"]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+UrlPath = Annotated[str, Field(pattern=r"^/")]
+
+
+def _http_url(text: str) -> str:
+    try:
+        TypeAdapter(HttpUrl).validate_python(text)
+    except ValidationError:
+        raise ValueError(f"{text!r} is no address such as http://127.0.0.1:8000") from None
+    return text.rstrip("/")
+
+
+def _source(text: str) -> str:
+    """`PATH KEY` or `log REGEX`, the expression having a group that is always there."""
+    place, _, what = text.partition(" ")
+    if not what or not (place == "log" or place.startswith("/")):
+        raise ValueError("has to be `/PATH KEY` or `log REGEX`")
+    if place == "log":
+        try:
+            groups = re.compile(what).groups
+        except re.error as error:
+            raise ValueError(f"{what!r} is no regular expression ({error})") from None
+        if not groups:
+            raise ValueError(f"{what!r} has no group (...) around the value")
+    return text
+
+
+Source = Annotated[str, AfterValidator(_source)]
 
 
 class Section(BaseModel):
@@ -26,7 +64,7 @@ class Section(BaseModel):
 class Health(Section):
     """When a server counts as up: `path` answers 200 within `deadline_s` of the start."""
 
-    path: str = "/health"
+    path: UrlPath = "/health"
     deadline_s: Annotated[float, Field(gt=0)] = 900
 
 
@@ -45,8 +83,8 @@ class Profiler(Section):
 
     arguments: list[str] = []
     environment: dict[str, str] = {}
-    start: str = "/start_profile"
-    stop: str = "/stop_profile"
+    start: UrlPath = "/start_profile"
+    stop: UrlPath = "/stop_profile"
     start_body: str | None = None
 
 
@@ -57,8 +95,8 @@ class ReadBack(Section):
     or `log REGEX` for the first group of the last line of the log that matches.
     """
 
-    version: str | None = None
-    settings: dict[str, str] = {}
+    version: Source | None = None
+    settings: dict[str, Source] = {}
 
 
 class Mode(Section):
@@ -81,8 +119,8 @@ class Engine(Section):
     engine: Slug
     label: str
     protocol: Protocol
-    command: list[str] | None = None
-    url: str | None = None
+    command: Annotated[list[str], Field(min_length=1)] | None = None
+    url: Annotated[str, AfterValidator(_http_url)] | None = None
     api_key_environment: str = "OPENAI_API_KEY"
     package: str | None = None
     program: str | None = None
@@ -164,13 +202,25 @@ def unavailable(engine: Engine, compute_capability: str | None) -> str | None:
 def _read(path: Path) -> Engine:
     try:
         return Engine.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}).") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in error.errors()
-        )
+        problems = "; ".join(map(_problem, error.errors()))
         raise ConfigError(f"{path}: {problems}") from None
+
+
+def _problem(found: ErrorDetails) -> str:
+    """What is wrong with a file, in words for who wrote it."""
+    place = ".".join(str(part) for part in found["loc"] if part != "[key]")
+    if found["type"] == "extra_forbidden":
+        return f"{place}: there is no such key"
+    if found["type"] == "string_pattern_mismatch" and "[key]" in found["loc"]:
+        return f"{place}: a mode's name has small letters, digits and single hyphens only"
+    if found["type"].startswith("model_"):
+        return f"{place or 'the file'}: has to be a mapping of keys to values"
+    return f"{place or 'the file'}: {found['msg'].removeprefix('Value error, ')}"
 
 
 def missing() -> str | None:
@@ -185,15 +235,13 @@ def missing() -> str | None:
 
 def attached(url: str, protocol: str) -> Engine:
     """A server that runs already; raises ConfigError for an address or protocol that is none."""
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--attach {url}: give an address such as http://127.0.0.1:8000.")
     try:
         return Engine.model_validate(
             {
                 "engine": "attached",
                 "label": "attached server",
                 "protocol": protocol,
-                "url": url.rstrip("/"),
+                "url": url,
                 "health": {"path": "/health", "deadline_s": 30},
                 "read_back": {
                     "version": "/version version",
@@ -203,4 +251,4 @@ def attached(url: str, protocol: str) -> Engine:
             }
         )
     except ValidationError as error:
-        raise ConfigError(f"--attach {url}: {error.errors()[0]['msg']}") from None
+        raise ConfigError(f"Attached server: {_problem(error.errors()[0])}.") from None

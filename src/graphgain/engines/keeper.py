@@ -1,12 +1,14 @@
 """A process between us and a server: whatever happens to us, the server and all it started end.
 
-Run as `python -m graphgain.engines.keeper GRACE_S COMMAND...`. It ends the server when its standard
-input ends, which it does even if we are killed with SIGKILL, and when it is told to terminate. It
-is its own session, and takes in (as a subreaper) what the server's processes leave behind.
+Run as `python -m graphgain.engines.keeper GRACE_S LAST COMMAND...`; LAST is a JSON list, a command
+to run at the end or none. It ends the server when its standard input ends, which it does even if we
+are killed with SIGKILL, and when it is told to terminate. It is its own session, and takes in (as a
+subreaper) what the server's processes leave behind.
 """
 
 import contextlib
 import ctypes
+import json
 import os
 import select
 import signal
@@ -20,7 +22,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.1
 
 
-def main(grace_s: float, command: list[str]) -> int:
+def main(grace_s: float, last: list[str], command: list[str]) -> int:
     """Run the command until it ends or standard input does; returns its exit code."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -39,6 +41,8 @@ def main(grace_s: float, command: list[str]) -> int:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         end_descendants(os.getpid(), grace_s)
+        if last:
+            subprocess.run(last, stdin=subprocess.DEVNULL, check=False)
     return server.wait()
 
 
@@ -101,4 +105,4 @@ def _exit(number: int, _frame: object) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(float(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:]))

@@ -8,18 +8,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphgain.engines.modes import PUBLISHED
+from graphgain.errors import ConfigError
 
 Document = Mapping[str, Any]
 Key = tuple[str, str]
+_SHARED = ("model", "weights", "requests_per_length", "warmup_requests", "concurrency")
 
 
 def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
-    """`new` with the modes of `old` that it lacks; both are documents of one experiment."""
+    """`new` with the modes of `old` that it lacks; both are documents of one experiment.
+
+    Raises ConfigError where they are not of one model, or were not measured in one way.
+    """
+    for name in _SHARED:
+        before, now = (document["parameters"].get(name) for document in (old, new))
+        if before != now:
+            raise ConfigError(
+                f"The document's modes were measured with {name} {before!r}, these with {now!r}: "
+                "measure them in the same way, or into another folder (--out)."
+            )
     kept = {_key(run) for run in old.get("engines") or []} - {
         _key(run) for run in new.get("engines") or []
     }
     runs = [_dated(run, old) for run in old.get("engines") or [] if _key(run) in kept]
-    joined = {**new, "engines": [*(new.get("engines") or []), *runs]}
+    notes = [*new["notes"], *(note for note in old.get("notes") or [] if note not in new["notes"])]
+    joined = {**new, "engines": [*(new.get("engines") or []), *runs], "notes": notes}
     if new["experiment"] == "ttft":
         joined["rows"] = [*new["rows"], *(row for row in old["rows"] if _key(row) in kept)]
         checks = [
@@ -46,13 +59,16 @@ def _parts(document: Document, wanted: set[Key] | None) -> dict[Key, Any]:
 
 def _dated(run: Mapping[str, Any], document: Document) -> dict[str, Any]:
     """A kept run with a note on the document that it comes from, unless it has one already."""
-    if any(note.startswith("Measured by commit") for note in run["notes"]):
+    told = run.get("notes") or []
+    if any(note.startswith("Measured by commit") for note in told):
         return dict(run)
     provenance = document["provenance"]
     commit = str(provenance["git_commit"] or "unknown")[:10]
     note = f"Measured by commit {commit}, source {provenance['source_hash'][:8]}."
-    others = [text for text in document["notes"] if text.startswith("Measured on another")]
-    return {**run, "notes": [*run["notes"], note, *others]}
+    others = [
+        text for text in document.get("notes") or [] if text.startswith("Measured on another")
+    ]
+    return {**run, "notes": [*told, note, *others]}
 
 
 def _key(part: Mapping[str, Any]) -> Key:

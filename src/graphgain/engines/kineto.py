@@ -70,7 +70,9 @@ def read_trace(path: Path) -> Trace:
         with _open(path) as file:
             for event in events(file, base):
                 _keep(event, columns)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValueError) as error:
+    except KeyError as error:
+        raise ProfileError(f"{path}: not a readable trace (an event has no {error}).") from None
+    except (OSError, EOFError, zlib.error, ValueError, TypeError, OverflowError) as error:
         raise ProfileError(f"{path}: not a readable trace ({error}).") from None
     return trace_of(columns.launch, columns.operation, base[0] if base else None)
 

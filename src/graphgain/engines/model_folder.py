@@ -12,6 +12,7 @@ from graphgain.files import write_atomically
 
 SHAPES = Path("config/engines/models/qwen3.8-27b/config.json")
 NAME = "Qwen3.8-27B"
+SMALLEST_VOCABULARY = 16
 
 
 def make_model_folder(folder: Path, shapes: Path = SHAPES) -> Path:
@@ -40,9 +41,12 @@ def vocabulary_of(folder: Path) -> int:
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-        return int((config.get("text_config") or config)["vocab_size"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        size = int((config.get("text_config") or config)["vocab_size"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"{path}: states no vocab_size ({error!r}).") from None
+    if size < SMALLEST_VOCABULARY:
+        raise ConfigError(f"{path}: a vocab_size of {size} is too small for random prompts.")
+    return size
 
 
 def tokenizer_text(vocabulary: int) -> str:

@@ -13,6 +13,7 @@ from graphgain.engines.model_folder import NAME, make_model_folder, vocabulary_o
 from graphgain.engines.points import Sweep
 from graphgain.engines.server import LOOPBACK
 from graphgain.errors import ConfigError
+from graphgain.measuring.packages import package_version
 
 PUBLISHED = ("sglang", "no-prefill-graph")
 """Engine and mode of the published composition: a breakdown's own rows, where it was measured."""
@@ -78,6 +79,7 @@ class Chosen:
             "model": [str(self.model.folder), self.model.served, self.model.random],
             "sweep": [sweep.warmup, sweep.concurrency, sweep.vocabulary],
             "gpu": gpu,
+            "package": package_version(self.engine.package) if self.engine.package else None,
         }
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
         return cache / f"{self.engine.engine}-{self.mode_name}-{digest}"
@@ -106,10 +108,21 @@ class Chosen:
             f"--env={name}={value}" for name, value in self.environment(port, folder).items()
         ]
         return [
-            *("docker", "run", "--rm", "--init", "--gpus", "all", "--network", "host"),
+            *("docker", "run", "--rm", "--init", "--name", self.container(port)),
+            *("--gpus", "all", "--network", "host"),
             *("--ipc", "host", "--volume", mount, "--volume", scratch, *settings),
             *(*engine.docker.arguments, engine.docker.image, *filled),
         ]
+
+    def container(self, port: int) -> str:
+        """What its container is called."""
+        return f"graphgain-{self.engine.engine}-{self.mode_name}-{port}"
+
+    def last(self, port: int) -> list[str]:
+        """The command that removes what outlives the command line's process: a container."""
+        if self.engine.docker is None:
+            return []
+        return ["docker", "rm", "--force", self.container(port)]
 
     def environment(self, port: int, folder: Path) -> dict[str, str]:
         """Variables set for the server, beyond our own environment."""

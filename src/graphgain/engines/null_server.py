@@ -51,6 +51,7 @@ def null_server() -> Iterator[str]:
         stdout=subprocess.PIPE,
         text=True,
         env=child_environment(),
+        start_new_session=True,  # Ctrl-C is ours to handle; it ends with its standard input
     )
     assert process.stdin is not None and process.stdout is not None
     try:

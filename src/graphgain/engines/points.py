@@ -3,8 +3,8 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +18,25 @@ from graphgain.measuring.summary import quantity
 
 @dataclass(frozen=True)
 class Sweep:
-    """How every length is measured."""
+    """How every length is measured: in so many passes over all lengths, each with its share of the
+    requests, so that a slow spell of the machine does not fall on one length alone."""
 
     requests: int
     warmup: int
     concurrency: int
     vocabulary: int
     served: str
+    passes: int = 1
 
 
 @dataclass(frozen=True)
 class Point:
-    """The requests of one length, all of them answered; warm-up is not in it."""
+    """Answered requests of one length, of so many wanted; warm-up is not in it."""
 
     isl_tokens: int
     ttft_ms: list[float]
     run: int
+    wanted: int
 
     def quantity(self) -> dict[str, Any]:
         """The Quantity of the samples."""
@@ -68,7 +71,8 @@ def measure_length(target: Target, isl_tokens: int, sweep: Sweep, run: int) -> P
     for answer in answers:
         check_answer(answer, isl_tokens)
     kept = answers[sweep.warmup :]
-    return Point(isl_tokens, [round(answer.ttft_ms, 4) for answer in kept], run)
+    ttft_ms = [round(answer.ttft_ms, 4) for answer in kept]
+    return Point(isl_tokens, ttft_ms, run, sweep.requests)
 
 
 def check_answer(answer: Answer, isl_tokens: int) -> None:
@@ -102,44 +106,73 @@ def measure_points(
     `check` is called after a failure: it may know better what was wrong (a server that died).
     """
     run = int(time.time())
-    points = []
-    for number, isl_tokens in enumerate(lengths, 1):
-        point = read_point(folder, isl_tokens, sweep)
-        if point is None:
+    kept = sum(read_point(folder, isl_tokens, sweep) is not None for isl_tokens in lengths)
+    if kept:
+        print(f"{name}: {kept} of {len(lengths)} lengths are kept in {folder}", file=sys.stderr)
+    for number in range(sweep.passes):
+        for place, isl_tokens in enumerate(lengths, 1):
             try:
-                point = measure_length(target, isl_tokens, sweep, run)
+                point = _go_on(target, isl_tokens, sweep, folder, number, run)
             except MeasureError as error:
                 check()
                 raise RequestError(f"{name}, {isl_tokens} tokens: {error}") from None
-            write_point(folder, point)
-        points.append(point)
-        median = point.quantity()["median"]
-        print(
-            f"{name}: {number} of {len(lengths)}: {isl_tokens} tokens {median:.2f} ms",
-            file=sys.stderr,
-            flush=True,
-        )
-    return points
+            which = f"pass {number + 1} of {sweep.passes}, " if sweep.passes > 1 else ""
+            print(
+                f"{name}: {which}{place} of {len(lengths)}: {isl_tokens} tokens "
+                f"{point.quantity()['median']:.2f} ms",
+                file=sys.stderr,
+                flush=True,
+            )
+    return [found for isl in lengths if (found := read_point(folder, isl, sweep)) is not None]
+
+
+def _go_on(
+    target: Target, isl_tokens: int, sweep: Sweep, folder: Path, number: int, run: int
+) -> Point:
+    """The point of a length after pass `number`, kept: what is there, and what the pass adds."""
+    quota = -(-sweep.requests * (number + 1) // sweep.passes)
+    known = _kept_point(folder, isl_tokens, sweep)
+    have = known.ttft_ms if known else []
+    if known and len(have) >= quota:
+        return known
+    # Prompts differ from pass to pass: a cache could know them.
+    share = replace(sweep, requests=quota - len(have))
+    more = measure_length(target, isl_tokens, share, run + number)
+    point = Point(isl_tokens, [*have, *more.ttft_ms], more.run, sweep.requests)
+    write_point(folder, point)
+    return point
 
 
 def read_point(folder: Path, isl_tokens: int, sweep: Sweep) -> Point | None:
-    """A point that was kept, None where there is none or it has another number of requests."""
-    try:
-        raw: Mapping[str, Any] = json.loads(_path(folder, isl_tokens).read_text(encoding="utf-8"))
-        point = Point(**raw)
-    except FileNotFoundError:
+    """A complete point that was kept; None where there is none, or one of other requests."""
+    point = _kept_point(folder, isl_tokens, sweep)
+    return point if point and len(point.ttft_ms) == sweep.requests else None
+
+
+def _kept_point(folder: Path, isl_tokens: int, sweep: Sweep) -> Point | None:
+    """What is kept of a point, complete or not, as long as so many requests are wanted as now."""
+    path = _path(folder, isl_tokens)
+    if not path.exists():
         return None
-    except (ValueError, TypeError) as error:
-        raise MeasureError(
-            f"{_path(folder, isl_tokens)}: not a point of a sweep ({error}); remove it."
-        ) from None
-    return point if len(point.ttft_ms) == sweep.requests else None
+    try:
+        point = Point(**read_kept(path))
+        return point if point.wanted == sweep.requests and len(point.ttft_ms) else None
+    except TypeError as error:
+        raise MeasureError(f"{path}: not a point of a sweep ({error}); remove it.") from None
 
 
 def write_point(folder: Path, point: Point) -> None:
     """Keep a point."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(_path(folder, point.isl_tokens), json.dumps(asdict(point)) + "\n")
+
+
+def read_kept(path: Path) -> Any:
+    """The JSON of a file that an earlier run kept; raises MeasureError."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MeasureError(f"{path}: cannot be read ({error}); remove it.") from None
 
 
 def _path(folder: Path, isl_tokens: int) -> Path:

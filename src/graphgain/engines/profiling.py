@@ -3,10 +3,7 @@
 import gzip
 import json
 import shutil
-import sys
 import time
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +12,9 @@ from typing import Any
 from graphgain.engines.client import Target, send_all
 from graphgain.engines.composition import Composition, breakdown_row, compose
 from graphgain.engines.config import Profiler
+from graphgain.engines.http import NotAnsweredError, ask
 from graphgain.engines.kineto import ProfileError, read_trace
-from graphgain.engines.points import Sweep, check_answer
+from graphgain.engines.points import Sweep, check_answer, read_kept
 from graphgain.engines.prompts import token_ids
 from graphgain.engines.protocol import request
 from graphgain.files import write_atomically
@@ -58,6 +56,8 @@ def profile_length(
     for answer in answers:
         check_answer(answer, isl_tokens)
     fullest, others = await_trace(folder, before)
+    for gzipped in (False, True):
+        _trace(kept, isl_tokens, gzipped=gzipped).unlink(missing_ok=True)
     shutil.move(fullest, _trace(kept, isl_tokens, gzipped=fullest.name.endswith(".gz")))
     for path in others:
         path.unlink()
@@ -65,9 +65,15 @@ def profile_length(
     write_atomically(_times(kept, isl_tokens), json.dumps(times) + "\n")
 
 
-def is_profiled(kept: Path, isl_tokens: int) -> bool:
-    """Whether the trace and the times of a length are there."""
-    return _times(kept, isl_tokens).exists()
+def is_profiled(kept: Path, isl_tokens: int, requests: int) -> bool:
+    """Whether the trace and the times of so many requests of a length are there."""
+    path = _times(kept, isl_tokens)
+    return path.exists() and len(read_kept(path)) == requests
+
+
+def forget_profile(kept: Path, isl_tokens: int) -> None:
+    """Let a length count as not profiled; its trace stays until there is another."""
+    _times(kept, isl_tokens).unlink(missing_ok=True)
 
 
 def composed(kept: Path, isl_tokens: int, untraced: dict[str, Any] | None) -> dict[str, Any]:
@@ -75,11 +81,15 @@ def composed(kept: Path, isl_tokens: int, untraced: dict[str, Any] | None) -> di
 
     Raises ProfileError where the trace does not hold the requests.
     """
-    times = json.loads(_times(kept, isl_tokens).read_text(encoding="utf-8"))
+    times = read_kept(_times(kept, isl_tokens))
     spans = [(int(sent), int(token)) for sent, token, _ in times]
-    plain = _trace(kept, isl_tokens, gzipped=False)
-    trace = read_trace(plain if plain.exists() else _trace(kept, isl_tokens, gzipped=True))
-    found = compose(trace, len(times), spans_us(spans, trace.base_ns))
+    path = _trace(kept, isl_tokens, gzipped=False)
+    path = path if path.exists() else _trace(kept, isl_tokens, gzipped=True)
+    trace = read_trace(path)
+    try:
+        found = compose(trace, len(times), spans_us(spans, trace.base_ns))
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error}") from None
     return breakdown_row(
         isl_tokens,
         found,
@@ -164,15 +174,7 @@ def _is_complete(path: Path) -> bool:
 
 
 def _post(url: str, body: str | None) -> None:
-    asked = urllib.request.Request(
-        url,
-        data=(body or "").encode(),
-        headers={"Content-Type": "application/json"} if body else {},
-        method="POST",
-    )
     try:
-        with urllib.request.urlopen(asked, timeout=300) as answer:
-            answer.read()
-    except (urllib.error.URLError, OSError) as error:
-        print(f"{url}: {error}", file=sys.stderr)
-        raise ProfileError(f"{url} was not answered ({error}).") from None
+        ask(url, timeout_s=300, method="POST", body=body, key=None)
+    except NotAnsweredError as error:
+        raise ProfileError(f"{url} was not answered: {error}.") from None

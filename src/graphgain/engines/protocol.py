@@ -80,7 +80,7 @@ def event(line: bytes) -> dict[str, Any] | None:
         raise RequestError(f"The server sent an event that is no JSON: {_start(data)}.") from None
     if not isinstance(found, dict):
         raise RequestError(f"The server sent an event that is no object: {_start(data)}.")
-    if "error" in found:
+    if found.get("error"):
         raise RequestError(f"The server sent an error in its stream: {_start(data)}.")
     return found
 
@@ -97,18 +97,35 @@ def usage(protocol: Protocol, found: Mapping[str, Any]) -> Usage:
     """What an event says about the request as a whole."""
     if protocol == "sglang":
         return _meta(found)
-    told = found.get("usage") or {}
-    details = told.get("prompt_tokens_details") or {}
+    told = _object(found, "usage")
     return Usage(
-        told.get("prompt_tokens"), told.get("completion_tokens"), details.get("cached_tokens")
+        _count(told, "prompt_tokens"),
+        _count(told, "completion_tokens"),
+        _count(_object(told, "prompt_tokens_details"), "cached_tokens"),
     )
 
 
 def _meta(found: Mapping[str, Any]) -> Usage:
-    told = found.get("meta_info") or {}
+    told = _object(found, "meta_info")
     return Usage(
-        told.get("prompt_tokens"), told.get("completion_tokens"), told.get("cached_tokens")
+        _count(told, "prompt_tokens"),
+        _count(told, "completion_tokens"),
+        _count(told, "cached_tokens"),
     )
+
+
+def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inside = found.get(name) or {}
+    if not isinstance(inside, Mapping):
+        raise RequestError(f"The server sent {name} {inside!r}, which is no object.")
+    return inside
+
+
+def _count(found: Mapping[str, Any], name: str) -> int | None:
+    value = found.get(name)
+    if value is not None and not isinstance(value, int):
+        raise RequestError(f"The server sent {name} {value!r}, which is no number of tokens.")
+    return value
 
 
 def _body(content: Mapping[str, Any]) -> bytes:

@@ -3,13 +3,12 @@
 import ast
 import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphgain.engines.config import ReadBack
+from graphgain.engines.http import NotAnsweredError, ask
 from graphgain.engines.server import Server
 
 
@@ -31,7 +30,7 @@ def read_settings(
                 settings[name] = from_log(log, what)
             else:
                 if place not in answers:
-                    answers[place] = _get(server.url + place)
+                    answers[place] = json_answer(server.url + place, server.key)
                 settings[name] = from_answer(answers[place], what)
         except LookupError as error:
             unavailable[name] = str(error.args[0])
@@ -62,12 +61,15 @@ def from_answer(answer: Any, key: str) -> Any:
     return found
 
 
-def _get(url: str) -> Any:
+def json_answer(url: str, key: str | None) -> Any:
+    """What a server answers, as JSON; raises LookupError."""
+    name = url.rpartition("/")[2]
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.loads(answer.read())
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise LookupError(f"{url.rpartition('/')[2]} was not answered ({error})") from None
+        return json.loads(ask(url, timeout_s=10, key=key))
+    except NotAnsweredError as error:
+        raise LookupError(f"{name} was not answered: {error}") from None
+    except ValueError:
+        raise LookupError(f"{name} was not answered with JSON") from None
 
 
 def _text(log: Path | None) -> str:

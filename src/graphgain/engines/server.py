@@ -1,18 +1,18 @@
 """The life of a server: start, wait until it is healthy, stop with all its processes."""
 
+import json
 import os
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphgain.engines import keeper
+from graphgain.engines.http import NotAnsweredError, ask
 from graphgain.errors import MeasureError
 from graphgain.measuring.process import child_environment, python_module
 
@@ -29,13 +29,14 @@ class ServerError(MeasureError):
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs; `log` is None for one that was not started by us."""
+    """A server that runs; `log` is None for one that was not started by us, `key` its API key."""
 
     name: str
     url: str
     log: Path | None
     process: "subprocess.Popen[bytes] | None" = None
     started: float = 0.0
+    key: str | None = None
 
     def check_alive(self) -> None:
         """Raises ServerError with the end of the log where the server has ended."""
@@ -51,9 +52,10 @@ def free_port(wanted: int | None = None, host: str = LOOPBACK) -> int:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, wanted or 0))
-        except OSError as error:
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or "ports are numbers up to 65,535"
             raise ServerError(
-                f"Port {wanted} of {host} cannot be used ({error.strerror}): "
+                f"Port {wanted} of {host} cannot be used ({reason}): "
                 "stop what listens there, or choose another with --port."
             ) from None
         return int(probe.getsockname()[1])
@@ -68,15 +70,17 @@ def started(
     environment: Mapping[str, str] | None = None,
     *,
     grace_s: float = GRACE_S,
+    last: Sequence[str] = (),
 ) -> Iterator[Server]:
     """A server from its start to the end of the block, healthy or not; stopped whatever happens.
 
-    Its output goes to `log`. Raises ServerError where the command cannot be run.
+    Its output goes to `log`. `last` is a command to run once it has ended: it removes what is not
+    below the server's process, as a container. Raises ServerError where the command cannot be run.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            python_module(keeper.__name__, str(grace_s), *command),
+            python_module(keeper.__name__, str(grace_s), json.dumps(list(last)), *command),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -87,6 +91,8 @@ def started(
         yield Server(name, url, log, process, time.monotonic())
     finally:
         assert process.stdin is not None
+        if process.poll() is None:
+            print(f"{name}: stopping, at most {grace_s:g} s", file=sys.stderr, flush=True)
         process.stdin.close()
         try:
             process.wait(timeout=grace_s + 30)
@@ -105,19 +111,24 @@ def await_health(server: Server, path: str, deadline_s: float) -> float:
     told = 0.0
     while True:
         server.check_alive()
-        if _answers(server.url + path):
+        try:
+            ask(server.url + path, timeout_s=5, key=server.key)
             # Whoever answers has to be ours: a server that lost its port to another one ends.
             server.check_alive()
             return time.monotonic() - begin
+        except NotAnsweredError as error:
+            reason = str(error)
         waited = time.monotonic() - begin
         if waited > deadline_s:
+            since = "after its start" if server.log else "after it was asked first"
             raise ServerError(
-                f"{server.name} was not healthy {deadline_s:g} s after its start "
-                f"({server.url}{path}). {tail(server.log)}"
+                f"{server.name} was not healthy {deadline_s:g} s {since} "
+                f"({server.url}{path}: {reason}). {tail(server.log)}"
             )
-        if server.log and waited - told >= _PROGRESS_S:
+        if waited - told >= _PROGRESS_S:
             told = waited
-            line = next(reversed(last_lines(server.log, 1)), "")
+            lines = last_lines(server.log, 1) if server.log else [f"{server.url}: {reason}"]
+            line = next(reversed(lines), "")
             print(f"{server.name}: {waited:4.0f} s  {line[:120]}", file=sys.stderr, flush=True)
         time.sleep(_POLL_S)
 
@@ -138,11 +149,3 @@ def last_lines(path: Path, count: int) -> list[str]:
         file.seek(max(0, file.tell() - 16384))
         text = file.read().decode(errors="replace")
     return [line.rstrip() for line in text.splitlines() if line.strip()][-count:]
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError, ValueError):
-        return False

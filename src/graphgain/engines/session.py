@@ -17,11 +17,16 @@ from graphgain.engines.client import Target
 from graphgain.engines.client_check import compare
 from graphgain.engines.config import Engine, attached, load_engines, select, unavailable
 from graphgain.engines.modes import Chosen, Model, find_model, profile_folder
-from graphgain.engines.points import Point, Sweep, measure_points, read_point
-from graphgain.engines.profiling import composed, is_profiled, profile_length
-from graphgain.engines.read_back import read_settings
+from graphgain.engines.points import Point, Sweep, measure_points, read_kept, read_point
+from graphgain.engines.profiling import (
+    composed,
+    forget_profile,
+    is_profiled,
+    profile_length,
+)
+from graphgain.engines.read_back import from_answer, json_answer, read_settings
 from graphgain.engines.server import Server, await_health, free_port, started
-from graphgain.errors import MeasureError, MissingToolError
+from graphgain.errors import ConfigError, MeasureError, MissingToolError
 from graphgain.files import write_atomically
 from graphgain.measuring import gpu
 from graphgain.measuring.packages import is_importable
@@ -30,6 +35,7 @@ from graphgain.measuring.provenance import now_utc
 
 ALL = "all"
 _CHECKS = "checks.json"
+_COMMAND = "command.json"
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class Wanted:
     profile_requests: int
     check_lengths: tuple[int, ...]
     check_rounds: int
+    check_requests: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,9 @@ class Measured:
 
 
 def wanted_of(parameters: Mapping[str, Any], model: Model) -> Wanted:
-    """What the parameters of the experiment `ttft` ask for."""
+    """What the parameters of the experiment `ttft` ask for; raises ConfigError where they cannot be
+    met."""
+    _check_parameters(parameters)
     return Wanted(
         Sweep(
             parameters["requests"],
@@ -70,13 +79,34 @@ def wanted_of(parameters: Mapping[str, Any], model: Model) -> Wanted:
             parameters["concurrency"],
             model.vocabulary,
             model.served,
+            parameters["passes"],
         ),
         tuple(parameters["lengths"]),
         tuple(length for length in parameters["profile_lengths"] if length),
         parameters["profile_requests"],
         tuple(parameters["check_lengths"]),
         parameters["check_rounds"],
+        parameters["check_requests"],
     )
+
+
+def _check_parameters(parameters: Mapping[str, Any]) -> None:
+    least = {"requests": 1, "passes": 1, "warmup_requests": 0, "concurrency": 1, "port": 0}
+    least |= {"profile_requests": 1, "check_rounds": 0, "check_requests": 1}
+    for name, bound in least.items():
+        if parameters[name] < bound:
+            raise ConfigError(f"Parameter {name} is {parameters[name]}; it is at least {bound}.")
+    if parameters["passes"] > parameters["requests"]:
+        raise ConfigError("Parameter passes: every pass needs a request of each length.")
+    if parameters["port"] > 65535:
+        raise ConfigError(f"Parameter port is {parameters['port']}; ports end at 65535.")
+    for name in ("lengths", "profile_lengths", "check_lengths"):
+        lengths = parameters[name]
+        none = name == "profile_lengths" and lengths == [0]
+        if not lengths or (min(lengths) < 1 and not none) or len(set(lengths)) < len(lengths):
+            raise ConfigError(
+                f"Parameter {name} is {lengths}; it has lengths of at least one token, each once."
+            )
 
 
 def measure_engines(
@@ -92,6 +122,8 @@ def measure_engines(
     model = find_model(parameters["model"], parameters["served"], build)
     if parameters["attach"]:
         model = replace(model, random=False, known=bool(parameters["model"]))
+        if not parameters["served"] and not parameters["model"]:
+            model = replace(model, served=served_by(pairs[0][0]))
     wanted = wanted_of(parameters, model)
     device = gpu.find_gpu()
     facts = device.facts if device else {}
@@ -104,6 +136,10 @@ def measure_engines(
         engine = chosen.engine
         folder = chosen.folder(build / "ttft", wanted.sweep, facts.get("uuid_hash"))
         reason = unavailable(engine, facts.get("compute_capability"))
+        if parameters["again"]:
+            forget(folder)
+        if engine.url is not None and is_complete(chosen, folder, wanted, check=chosen is checked):
+            forget(folder)  # another server may run there by now; an interrupted sweep goes on
         if is_complete(chosen, folder, wanted, check=chosen is checked):
             folders[chosen] = folder
         elif reason:
@@ -116,10 +152,12 @@ def measure_engines(
     failures = []
     for group in groups(pending, parameters["together"]):
         failures += _measure_group(group, folders, wanted, checked, parameters["port"])
+    if failures and len(folders) == 1:
+        raise MeasureError(failures[0])
     if failures:
         raise MeasureError(
             f"{len(failures)} of {len(folders)} modes failed; what the others gave is kept, and a "
-            "run without the failed ones (parameter modes) writes it. " + "\n".join(failures)
+            "run of them alone (ENGINE:MODE ...) writes it. " + "\n".join(failures)
         )
     return [read_measured(chosen, folders[chosen], wanted) for chosen in folders], model, notes
 
@@ -158,7 +196,10 @@ def is_complete(chosen: Chosen, folder: Path, wanted: Wanted, *, check: bool) ->
         (folder / "run.json").exists()
         and (not check or (folder / _CHECKS).exists())
         and all(read_point(folder, isl, wanted.sweep) for isl in wanted.lengths)
-        and all(is_profiled(folder, isl) for isl in profile_lengths(chosen, wanted))
+        and all(
+            is_profiled(folder, isl, wanted.profile_requests)
+            for isl in profile_lengths(chosen, wanted)
+        )
     )
 
 
@@ -170,9 +211,9 @@ def read_measured(chosen: Chosen, folder: Path, wanted: Wanted) -> Measured:
         chosen,
         folder,
         [point for point in points if point is not None],
-        _read(folder / "run.json"),
+        read_kept(folder / "run.json"),
         profile_lengths(chosen, wanted),
-        _read(checks) if checks.exists() else [],
+        read_kept(checks) if checks.exists() else [],
     )
 
 
@@ -205,6 +246,7 @@ def _measure_group(
         for chosen, server, begun in ready:
             beside = [other.name for other, _, _ in ready if other is not chosen]
             run = _engine_run(chosen, server, begun, seconds[chosen.name], beside, folders[chosen])
+            _forget_other_version(chosen, folders[chosen], run["version"])
             try:
                 _sweep(chosen, server, folders[chosen], wanted, run)
                 # Before the profiles: a server may be slow for a while after one.
@@ -220,11 +262,11 @@ def _start(stack: ExitStack, chosen: Chosen, folder: Path, port: int) -> Server:
     folder.mkdir(parents=True, exist_ok=True)
     profile_folder(folder).mkdir(exist_ok=True)
     if chosen.engine.url is not None:
-        return Server(chosen.name, chosen.url(0), None)
+        return Server(chosen.name, chosen.url(0), None, key=api_key(chosen.engine))
     number = free_port(port or None)
     command = chosen.command(number, folder)
     assert command is not None  # only an attached server has none
-    write_atomically(folder / "command.json", json.dumps(command))
+    write_atomically(folder / _COMMAND, json.dumps(command))
     print(f"{chosen.name}: starting; log {folder / 'server.log'}", file=sys.stderr)
     return stack.enter_context(
         started(
@@ -233,6 +275,7 @@ def _start(stack: ExitStack, chosen: Chosen, folder: Path, port: int) -> Server:
             chosen.url(number),
             folder / "server.log",
             chosen.environment(number, folder),
+            last=chosen.last(number),
         )
     )
 
@@ -244,7 +287,7 @@ def _engine_run(
     version, settings, missing = read_settings(server, engine.read_back)
     command = None
     if engine.url is None:
-        command = json.loads((folder / "command.json").read_text(encoding="utf-8"))
+        command = json.loads((folder / _COMMAND).read_text(encoding="utf-8"))
     return {
         "engine": engine.engine,
         "mode": chosen.mode_name,
@@ -278,7 +321,7 @@ def _sweep(
 def _profile(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
     profiler = chosen.engine.profiler
     for isl in profile_lengths(chosen, wanted):
-        if is_profiled(folder, isl):
+        if is_profiled(folder, isl, wanted.profile_requests):
             continue
         print(f"{chosen.name}: profiling {isl} tokens", file=sys.stderr, flush=True)
         assert profiler is not None  # there are no lengths without one
@@ -287,7 +330,11 @@ def _profile(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> No
             *(isl, wanted.sweep, profiler),
             *(profile_folder(folder), wanted.profile_requests, folder),
         )
-        composed(folder, isl, None)  # whether it holds the requests has to be known while it runs
+        try:
+            composed(folder, isl, None)  # while the server runs: it may have to be profiled again
+        except MeasureError as error:
+            forget_profile(folder, isl)
+            raise MeasureError(f"{chosen.name}, profile of {isl} tokens: {error}") from None
 
 
 def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) -> None:
@@ -298,7 +345,7 @@ def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) 
         _target(chosen, server),
         chosen.model.folder,
         wanted.check_lengths,
-        wanted.sweep,
+        replace(wanted.sweep, requests=wanted.check_requests),
         wanted.check_rounds,
     )
     named = [{"engine": chosen.engine.engine, "mode": chosen.mode_name, **row} for row in rows]
@@ -306,8 +353,31 @@ def _check_client(chosen: Chosen, server: Server, folder: Path, wanted: Wanted) 
 
 
 def _target(chosen: Chosen, server: Server) -> Target:
-    key = os.environ.get(chosen.engine.api_key_environment) if chosen.engine.url else None
-    return Target(server.url, chosen.engine.protocol, key)
+    return Target(server.url, chosen.engine.protocol, api_key(chosen.engine))
+
+
+def api_key(engine: Engine) -> str | None:
+    """The key of a server that runs already, from the environment; one that we start has none."""
+    return os.environ.get(engine.api_key_environment) if engine.url else None
+
+
+def served_by(engine: Engine) -> str:
+    """What a server that runs already calls its model; raises ConfigError where it does not say."""
+    try:
+        models = json_answer(f"{engine.url}/v1/models", api_key(engine))
+        return str(from_answer(models, "data.0.id"))
+    except LookupError as error:
+        raise ConfigError(
+            f"{engine.url} does not say what it serves ({error.args[0]}); is it a server of "
+            "models? Say what requests are to call the model with --served."
+        ) from None
+
+
+def forget(folder: Path) -> None:
+    """Remove what is kept of a mode: points, traces and what its server said."""
+    for path in folder.glob("*.json*"):
+        if path.name != _COMMAND:
+            path.unlink()
 
 
 def _digest(engine: Engine) -> str | None:
@@ -320,5 +390,13 @@ def _digest(engine: Engine) -> str | None:
     return ended.stdout.strip() or None
 
 
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
+def _forget_other_version(chosen: Chosen, folder: Path, version: str | None) -> None:
+    path = folder / "run.json"
+    kept = read_kept(path).get("version") if path.exists() else version
+    if kept != version:
+        print(
+            f"{chosen.name}: what is kept is of version {kept}, the server is {version}: "
+            "measured again",
+            file=sys.stderr,
+        )
+        forget(folder)

@@ -155,6 +155,7 @@ _SERVING: Parameters = {
     # The published sweep.
     "lengths": [*range(128, 4097, 128), *range(5120, 16385, 1024)],
     "requests": 10,
+    "passes": 1,
     "warmup_requests": 1,
     "concurrency": 1,
     "profile_lengths": [128, 1024, 2048, 2560, 3072, 3584, 4096],
@@ -162,16 +163,19 @@ _SERVING: Parameters = {
     # Against `vllm bench serve`, on vLLM's servers; no rounds: not at all.
     "check_lengths": [128, 1024, 4096],
     "check_rounds": 3,
+    "check_requests": 10,
     # All modes of an engine are started at once, and asked one after the other.
     "together": False,
+    # What is kept of earlier runs is measured again.
+    "again": False,
     # 0: any free port.
     "port": 0,
     "process_runs": 1,
 }
 
 _SERVING_SCOPE = (
-    *("modes", "lengths", "profile_lengths", "profile_requests"),
-    *("check_lengths", "check_rounds", "together", "port"),
+    *("modes", "lengths", "passes", "profile_lengths", "profile_requests"),
+    *("check_lengths", "check_rounds", "check_requests", "together", "again", "port"),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
