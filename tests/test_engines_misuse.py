@@ -14,7 +14,7 @@ from graphgain.engines import session
 from graphgain.engines.config import load_engines
 from graphgain.engines.foreign import read_foreign
 from graphgain.engines.kineto import ProfileError, read_trace
-from graphgain.engines.modes import Chosen, Model, find_model
+from graphgain.engines.modes import Chosen, Model, find_model, profile_folder
 from graphgain.engines.points import read_kept
 from graphgain.engines.protocol import RequestError, event, usage
 from graphgain.engines.server import ServerError, await_health, free_port, started
@@ -44,6 +44,23 @@ def test_a_finished_sweep_of_a_running_server_is_made_again(project: Path, serve
     assert [point.ttft_ms for point in first.points] != [point.ttft_ms for point in again.points]
     with pytest.raises((MeasureError, ConfigError), match="refused"):
         measure_engines(wanted, project / "build")  # nobody is there any more
+
+
+def test_both_documents_of_a_running_server_are_of_one_sweep(project: Path, tmp_path: Path) -> None:
+    port, traces = free_port(), tmp_path / "build" / "ttft"
+    url = f"http://127.0.0.1:{port}"
+    write_engine(project, command=None, url=url, random_weights_arguments=None)
+    wanted = parameters(modes=["fake:on"])
+    model = find_model("", "", project / "build")
+    chosen = Chosen(load_engines()["fake"], "on", model)
+    sweep = session.wanted_of(wanted, model).sweep
+    folder = profile_folder(chosen.folder(traces, sweep, None))
+    call = [sys.executable, str(FAKE), str(port), "--profile", str(folder)]
+    with started("fake", call, url, tmp_path / "log") as server:
+        await_health(server, "/health", 60)
+        (first,), _, _ = measure_engines(wanted, project / "build")
+        (second,), _, _ = measure_engines(wanted, project / "build", finished_stays=True)
+    assert first.points == second.points and first.breakdown() == second.breakdown()
 
 
 def test_a_running_server_is_asked_what_it_serves(project: Path, serve: Serve) -> None:

@@ -110,13 +110,14 @@ def _check_parameters(parameters: Mapping[str, Any]) -> None:
 
 
 def measure_engines(
-    parameters: Mapping[str, Any], build: Path
+    parameters: Mapping[str, Any], build: Path, *, finished_stays: bool = False
 ) -> tuple[list[Measured], Model, list[str]]:
     """Measure what is missing of the chosen modes; all that is known of them, and notes on modes
     that cannot be started here.
 
-    Raises MeasureError after all modes were tried if one of them failed, MissingToolError if there
-    is nothing to show.
+    What is finished of a server that ran already is measured again, as another one may run there by
+    now, unless `finished_stays`. Raises MeasureError after all modes were tried if one of them
+    failed, MissingToolError if there is nothing to show.
     """
     pairs = chosen_pairs(parameters)
     model = find_model(parameters["model"], parameters["served"], build)
@@ -138,8 +139,9 @@ def measure_engines(
         reason = unavailable(engine, facts.get("compute_capability"))
         if parameters["again"]:
             forget(folder)
-        if engine.url is not None and is_complete(chosen, folder, wanted, check=chosen is checked):
-            forget(folder)  # another server may run there by now; an interrupted sweep goes on
+        finished = is_complete(chosen, folder, wanted, check=chosen is checked)
+        if finished and engine.url is not None and not finished_stays:
+            forget(folder)
         if is_complete(chosen, folder, wanted, check=chosen is checked):
             folders[chosen] = folder
         elif reason:

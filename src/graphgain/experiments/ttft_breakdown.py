@@ -14,7 +14,9 @@ from graphgain.experiments.ttft import weights_note
 
 def measure(context: Context) -> dict[str, Any]:
     """Profile what is missing of the chosen modes; the parts of the document."""
-    measured, model, notes = measure_engines(context.parameters, Path(context.build))
+    measured, model, notes = measure_engines(
+        context.parameters, Path(context.build), finished_stays=True
+    )
     return body(measured, model, notes)
 
 
