@@ -1,7 +1,10 @@
 """`graphgain ttft` where something is not as it should be: every case a sentence, nothing lost."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -251,6 +254,51 @@ def test_an_engine_file_that_is_none_is_named(project: Path, content: bytes) -> 
     (project / "config/engines/own.yaml").write_bytes(content)
     with pytest.raises(ConfigError, match=r"own\.yaml"):
         load_engines()
+
+
+def test_a_key_that_stands_twice_is_refused(project: Path) -> None:
+    path = project / "config/engines/fake.yaml"
+    path.write_text(path.read_text() + "modes: {other: {label: x}}\n")
+    with pytest.raises(ConfigError, match=r"fake\.yaml: .*(?s:'modes' is there twice)"):
+        load_engines()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_server_first(project: Path, number: int, code: int) -> None:
+    pid_file = project / "pid"
+    more = ["--fault", "never healthy", "--pid-file", str(pid_file)]
+    write_engine(project, modes={"on": {"label": "on", "arguments": more}})
+    # The command as it is, less the GPU and the documents: a server is started and awaited.
+    script = """if True:
+        import sys
+        from pathlib import Path
+        from engine_stage import parameters
+        from graphgain import __main__ as command
+        from graphgain.engines import commands, session
+        from graphgain.measuring.process import termination_unwinds
+
+        def measure(options):
+            with termination_unwinds():
+                session.measure_engines(parameters(), Path("build"))
+
+        commands._measure = measure
+        sys.exit(command.main(["ttft"]))
+    """
+    path = os.pathsep.join([str(FAKE.parent), os.environ.get("PYTHONPATH", "")])
+    running = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert running.stderr is not None
+    while not pid_file.exists():
+        assert running.poll() is None, running.stderr.read()
+    running.send_signal(number)
+    assert running.wait(60) == code
+    assert "fake:on: stopping" in (told := running.stderr.read()) and "terminated" in told
+    running.stderr.close()
+    assert not Path(f"/proc/{pid_file.read_text().split()[0]}").exists()
 
 
 def test_a_folder_in_place_of_an_engine_file_is_named(project: Path) -> None:

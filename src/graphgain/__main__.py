@@ -2,9 +2,13 @@
 and numpy, so that it runs on a bare GPU machine."""
 
 import argparse
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from graphgain import __version__
 from graphgain.engines.commands import add_commands as add_ttft
@@ -13,10 +17,14 @@ from graphgain.measuring.commands import add_commands
 from graphgain.traces.commands import add_commands as add_trace_command
 from graphgain.unroll.commands import add_commands as add_unroll
 
+_HUNG_UP = 128 + signal.SIGHUP
+_TERMINATED = 128 + signal.SIGTERM
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. A GraphgainError is printed as one sentence."""
     options = _parser().parse_args(arguments)
+    _unwind_on_hangup()
     try:
         return int(options.command(options) or 0)
     except GraphgainError as error:
@@ -25,6 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("graphgain: interrupted", file=sys.stderr)
         return 130
+    except SystemExit as ending:
+        if ending.code in (_HUNG_UP, _TERMINATED):
+            print("graphgain: terminated", file=sys.stderr)
+        raise
+
+
+def _unwind_on_hangup() -> None:
+    """A terminal that goes away ends a command as Ctrl-C does: what it started ends first."""
+    handled = signal.getsignal(signal.SIGHUP) != signal.SIG_DFL  # by nohup, for instance
+    if handled or threading.current_thread() is not threading.main_thread():
+        return
+
+    def end(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise SystemExit(_HUNG_UP)
+
+    signal.signal(signal.SIGHUP, end)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphgain import strict_yaml
 from graphgain.errors import ConfigError
 from graphgain.results.document import Slug
 
@@ -65,7 +66,7 @@ def check_config(raw: object, origin: str = str(CONFIG)) -> Config:
 def load_config(path: Path = CONFIG) -> Config:
     """Read and validate a configuration file; raises ConfigError."""
     try:
-        return check_config(yaml.safe_load(path.read_text(encoding="utf-8")), str(path))
+        return check_config(strict_yaml.load(path.read_text(encoding="utf-8")), str(path))
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; run graphgain in the project's folder.") from None
     except yaml.YAMLError as error:

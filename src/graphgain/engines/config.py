@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from graphgain import strict_yaml
 from graphgain.errors import ConfigError
 from graphgain.measuring.gpu import find_gpu
 from graphgain.measuring.packages import is_importable
@@ -201,7 +202,7 @@ def unavailable(engine: Engine, compute_capability: str | None) -> str | None:
 
 def _read(path: Path) -> Engine:
     try:
-        return Engine.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return Engine.model_validate(strict_yaml.load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}).") from None
     except yaml.YAMLError as error:
