@@ -28,8 +28,13 @@ def add_cli_args(parser):
     for name in ("ignore-eos", "disable-tqdm", "save-result", "save-detailed"):
         parser.add_argument("--" + name, action="store_true")
 
+def get_tokenizer(name):
+    with open(pathlib.Path(__file__).parent / "tokenizers", "a") as tokenizers:
+        print(name, file=tokenizers)
+
 def main(args):
     print("a table for people")
+    get_tokenizer(args.tokenizer)
     fault = os.environ.get("FAULT")
     if fault == "raises":
         raise ValueError("All requests failed.")
@@ -83,6 +88,8 @@ def test_both_clients_take_turns_in_one_process_of_the_other(
     # Every run has prompts of its own: nothing that a cache could know.
     seeds = (stand_in / "seeds").read_text().split()
     assert len(seeds) == len(set(seeds)) == 2 * 3
+    # Reading a tokenizer takes longer than a request: turns would be far apart.
+    assert (stand_in / "tokenizers").read_text().split() == [str(tmp_path)]
 
 
 @pytest.mark.parametrize(
