@@ -155,3 +155,51 @@ def test_another_model_never_joins(tmp_path: Path) -> None:
     brought = of_card(tmp_path / "brought", "bbbb", "NVIDIA H100")
     with pytest.raises(GraphgainError, match="belongs to another machine"):
         import_results(brought, tmp_path / "results", allow_other_gpu=True)
+
+
+def modes_only(folder: Path, *modes: str) -> None:
+    """Leave these modes of the H200's ttft document, and nothing else."""
+    keep_only(folder, "ttft.json")
+    raw = json.loads((folder / "ttft.json").read_text())
+    for part in ("engines", "rows", "client_check"):
+        raw[part] = [each for each in raw[part] if each["mode"] in modes]
+    for run in raw["engines"]:
+        del run["card"], run["notes"]
+    (folder / "ttft.json").write_text(json.dumps({**raw, "notes": []}))
+
+
+def test_modes_of_another_card_join_those_that_are_there(tmp_path: Path) -> None:
+    kept = of_card(tmp_path / "results" / "h200", "aaaa")
+    modes_only(kept, "piecewise", "no-piecewise")
+    brought = of_card(tmp_path / "brought", "bbbb")
+    modes_only(brought, "breakable", "no-piecewise")
+    with pytest.raises(MeasureError, match=r"ttft\.json"):
+        import_results(brought, tmp_path / "results", allow_other_gpu=True)
+    import_results(brought, tmp_path / "results", allow_other_gpu=True, keep=True)
+    raw = json.loads((kept / "ttft.json").read_text())
+    found = {run["mode"]: run.get("card") for run in raw["engines"]}
+    assert found == {"breakable": "bbbb", "no-piecewise": "bbbb", "piecewise": None}
+    assert {row["mode"] for row in raw["rows"]} == set(found)
+    # The runs say where they were; the document as a whole is of no single card.
+    assert raw["notes"] == []
+    # The same again changes nothing, and a third card leaves what the first two said.
+    written, _ = import_results(brought, tmp_path / "results", allow_other_gpu=True, keep=True)
+    assert written == []
+    third = of_card(tmp_path / "third", "cccc")
+    modes_only(third, "hicache")
+    import_results(third, tmp_path / "results", allow_other_gpu=True, keep=True)
+    raw = json.loads((kept / "ttft.json").read_text())
+    assert {run["mode"]: run.get("card") for run in raw["engines"]} == found | {"hicache": "cccc"}
+
+
+def test_keeping_modes_lets_no_other_document_be_replaced(tmp_path: Path) -> None:
+    kept = of_card(tmp_path / "results" / "h200", "aaaa")
+    brought = of_card(tmp_path / "brought", "aaaa")
+    for folder, names in ((kept, ("ttft.json", "gil.json")), (brought, ("ttft.json", "gil.json"))):
+        keep_only(folder, *names)
+    raw = json.loads((brought / "gil.json").read_text())
+    (brought / "gil.json").write_text(json.dumps({**raw, "notes": ["another"]}))
+    before = (kept / "ttft.json").read_bytes()
+    with pytest.raises(MeasureError, match=r"gil\.json"):
+        import_results(brought, tmp_path / "results", keep=True)
+    assert (kept / "ttft.json").read_bytes() == before

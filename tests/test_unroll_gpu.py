@@ -253,3 +253,25 @@ def test_issue_in_parts_issues_everything(build: Path) -> None:
     stream = torch.cuda.current_stream()
     assert unrolled.issue_us(stream.cuda_stream, stream.synchronize, chunk=3) > 0
     assert x.item() == 10
+
+
+def test_a_conditional_node_is_refused_by_its_name(build: Path) -> None:
+    runtime = pytest.importorskip("cuda.bindings.runtime", reason="cuda-bindings is not installed")
+
+    def checked(answer: tuple[Any, ...]) -> Any:
+        error, *values = answer
+        assert error == runtime.cudaError_t.cudaSuccess, error
+        return values[0] if values else None
+
+    graph = checked(runtime.cudaGraphCreate(0))
+    parameters = runtime.cudaGraphNodeParams()
+    parameters.type = runtime.cudaGraphNodeType.cudaGraphNodeTypeConditional
+    parameters.conditional.handle = checked(runtime.cudaGraphConditionalHandleCreate(graph, 1, 0))
+    parameters.conditional.type = runtime.cudaGraphConditionalNodeType.cudaGraphCondTypeIf
+    parameters.conditional.size = 1
+    checked(runtime.cudaGraphAddNode(graph, None, None, 0, parameters))
+    try:
+        with pytest.raises(MeasureError, match="conditional node"):
+            Unrolled.from_graph(int(graph), build=build, owner=graph)
+    finally:
+        checked(runtime.cudaGraphDestroy(graph))

@@ -1,7 +1,8 @@
 """Joining what a run measured with the modes that an older document has and the run did not touch.
 
 Engines often need environments that exclude each other, and a GPU node may be another one each
-time. So a document can grow mode by mode; every mode says when and by which commit it was measured.
+time. So a document can grow mode by mode; every mode says when, by which commit and on which card
+it was measured.
 """
 
 from collections.abc import Mapping
@@ -9,9 +10,11 @@ from typing import Any
 
 from graphgain.engines.modes import PUBLISHED
 from graphgain.errors import ConfigError
+from graphgain.measuring.run import other_card
 
 Document = Mapping[str, Any]
 Key = tuple[str, str]
+WITH_MODES = ("ttft", "ttft_breakdown")
 _SHARED = ("model", "weights", "requests_per_length", "warmup_requests", "concurrency")
 
 
@@ -30,9 +33,16 @@ def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
     kept = {_key(run) for run in old.get("engines") or []} - {
         _key(run) for run in new.get("engines") or []
     }
-    runs = [_dated(run, old) for run in old.get("engines") or [] if _key(run) in kept]
-    notes = [*new["notes"], *(note for note in old.get("notes") or [] if note not in new["notes"])]
-    joined = {**new, "engines": [*(new.get("engines") or []), *runs], "notes": notes}
+    runs = [
+        *(_placed(run, new) for run in new.get("engines") or []),
+        *(
+            _placed(_dated(run, old, new), old)
+            for run in old.get("engines") or []
+            if _key(run) in kept
+        ),
+    ]
+    notes = [note for note in new["notes"] if not other_card(note)]
+    joined = {**new, "engines": runs, "notes": notes}
     if new["experiment"] == "ttft":
         joined["rows"] = [*new["rows"], *(row for row in old["rows"] if _key(row) in kept)]
         checks = [
@@ -57,18 +67,23 @@ def _parts(document: Document, wanted: set[Key] | None) -> dict[Key, Any]:
     return {key: rows for key, rows in found.items() if wanted is None or key in wanted}
 
 
-def _dated(run: Mapping[str, Any], document: Document) -> dict[str, Any]:
-    """A kept run with a note on the document that it comes from, unless it has one already."""
-    told = run.get("notes") or []
-    if any(note.startswith("Measured by commit") for note in told):
-        return dict(run)
-    provenance = document["provenance"]
-    commit = str(provenance["git_commit"] or "unknown")[:10]
-    note = f"Measured by commit {commit}, source {provenance['source_hash'][:8]}."
-    others = [
-        text for text in document.get("notes") or [] if text.startswith("Measured on another")
-    ]
-    return {**run, "notes": [*told, note, *others]}
+def _placed(run: Mapping[str, Any], document: Document) -> dict[str, Any]:
+    """A run with its card, where that is another one than machine.json describes."""
+    cards = filter(None, map(other_card, document.get("notes") or []))
+    card = run.get("card") or next(cards, None)
+    return {**run, "card": card} if card else dict(run)
+
+
+def _dated(run: Mapping[str, Any], old: Document, new: Document) -> dict[str, Any]:
+    """A kept run with notes on the document that it comes from: the commit, unless it has one
+    already, and what else that document says and the new one does not."""
+    told = list(run.get("notes") or [])
+    if not any(note.startswith("Measured by commit") for note in told):
+        provenance = old["provenance"]
+        commit = str(provenance["git_commit"] or "unknown")[:10]
+        told.append(f"Measured by commit {commit}, source {provenance['source_hash'][:8]}.")
+    more = (note for note in old.get("notes") or [] if note not in (*told, *new["notes"]))
+    return {**run, "notes": [*told, *(note for note in more if not other_card(note))]}
 
 
 def _key(part: Mapping[str, Any]) -> Key:

@@ -75,6 +75,9 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     bring.add_argument(
         "--allow-other-gpu", action="store_true", help="join results of the same GPU model"
     )
+    bring.add_argument(
+        "--keep", action="store_true", help="keep the modes of engines that these results lack"
+    )
     bring.set_defaults(command=_import)
 
 
@@ -166,7 +169,10 @@ def _import(options: argparse.Namespace) -> None:
     from graphgain.measuring.importing import import_results
 
     written, same = import_results(
-        options.folder, options.results, allow_other_gpu=options.allow_other_gpu
+        options.folder,
+        options.results,
+        allow_other_gpu=options.allow_other_gpu,
+        keep=options.keep,
     )
     for path in written:
         print(f"imported {path}")

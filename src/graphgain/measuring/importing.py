@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from graphgain.engines.keeping import WITH_MODES, keep_other_modes
 from graphgain.errors import DocumentError, MeasureError
 from graphgain.files import write_atomically
 from graphgain.measuring.machine import SLUG
@@ -13,14 +14,15 @@ from graphgain.results.store import read_document, read_machine, write_document
 
 
 def import_results(
-    source: Path, results: Path, *, allow_other_gpu: bool = False
+    source: Path, results: Path, *, allow_other_gpu: bool = False, keep: bool = False
 ) -> tuple[list[Path], list[Path]]:
     """Copy a machine's folder to `results`; returns the paths written and those there already.
 
     All or nothing: every document is validated and none may differ from one that is there. With
     `allow_other_gpu`, documents from another card of the same model join those that are there,
-    each with a note that says so. Raises DocumentError for an invalid one, MeasureError for links,
-    strange files and conflicts, ConfigError for another machine.
+    each with a note that says so. With `keep`, a document about engines that is there stays, with
+    those of its modes that the new one lacks. Raises DocumentError for an invalid one, MeasureError
+    for links, strange files and conflicts, ConfigError for another machine.
     """
     files = _regular_files(source)
     slug = _slug(source / "machine.json")
@@ -37,15 +39,17 @@ def import_results(
         _validate(staged, source)
         if allow_other_gpu and (target / "machine.json").exists():
             _join_another_card(staged, target / "machine.json")
+        joined = _join_modes(staged, target) if keep else set()
         contents = {file.name: (staged / file.name).read_bytes() for file in files}
 
     same: list[Path] = []
     conflicts: list[Path] = []
     for name, content in contents.items():
         path = target / name
-        if path.is_symlink() or (path.exists() and path.read_bytes() != content):
+        unlike = path.exists() and path.read_bytes() != content
+        if path.is_symlink() or (unlike and name not in joined):
             conflicts.append(path)
-        elif path.exists():
+        elif path.exists() and not unlike:
             same.append(path)
     if conflicts:
         raise MeasureError(
@@ -72,6 +76,19 @@ def _join_another_card(staged: Path, kept: Path) -> None:
             raw = json.loads(path.read_text(encoding="utf-8"))
             raw["notes"] = [*notes, *raw.get("notes", [])]
             write_document(path, raw)
+
+
+def _join_modes(staged: Path, target: Path) -> set[str]:
+    """Add to the documents about engines the modes that those in `target` have besides; the names
+    of these files. Raises ConfigError where they were not measured in one way."""
+    names = {f"{name}.json" for name in WITH_MODES}
+    both = {name for name in names if (staged / name).exists() and (target / name).exists()}
+    for name in both:
+        new, old = (
+            json.loads((folder / name).read_text(encoding="utf-8")) for folder in (staged, target)
+        )
+        write_document(staged / name, keep_other_modes(new, old))
+    return both
 
 
 def _regular_files(source: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from graphgain.measuring.provenance import (
 )
 
 BUILD = ROOT / "build"
+_OTHER_CARD = "Measured on another "
 
 
 def measure(
@@ -154,7 +156,7 @@ def check_machine(path: Path, machine: Mapping[str, Any], allow_other_gpu: bool)
     same_model = known.get("name") == here.get("name") and known and here
     if same_model and allow_other_gpu:
         return [
-            f"Measured on another {here['name']} (GPU {here['uuid_hash']}, CPU {machine['cpu']}) "
+            f"{_OTHER_CARD}{here['name']} (GPU {here['uuid_hash']}, CPU {machine['cpu']}) "
             "than machine.json describes."
         ]
     raise ConfigError(
@@ -162,6 +164,12 @@ def check_machine(path: Path, machine: Mapping[str, Any], allow_other_gpu: bool)
         f"{_identity(here, machine['cpu'])}); measure into another folder with --slug or --out"
         + (", or add to this one with --allow-other-gpu." if same_model else ".")
     )
+
+
+def other_card(note: str) -> str | None:
+    """The hash of the card that a note of `check_machine` is about; None for any other note."""
+    found = re.match(rf"{_OTHER_CARD}.*\(GPU (\w+), CPU ", note)
+    return found[1] if found else None
 
 
 def _identity(device: Mapping[str, Any], cpu: str | None) -> str:

@@ -45,7 +45,8 @@ class EngineRun(Strict):
 
     `command` is null for a server that was running already. `settings` were read back from the
     server; what it did not tell is in `unavailable`, with the reason. `beside` names servers that
-    were up at the same time, without requests.
+    were up at the same time, without requests. `card` is the hash of the GPU, where that is another
+    one than machine.json describes.
     """
 
     engine: EngineName
@@ -63,6 +64,7 @@ class EngineRun(Strict):
     started_at: datetime
     ended_at: datetime
     beside: list[str] = []
+    card: str | None = None
     notes: list[str] = []
 
 
