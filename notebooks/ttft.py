@@ -39,7 +39,8 @@ from graphgain.crossovers import crossovers
 from graphgain.exhibits import save_figure, save_table
 from graphgain.facts import Fact, fact, machine_key, save_facts, words
 from graphgain.figures import ttft, ttft_long
-from graphgain.figures.engines import label, look, place
+from graphgain.figures.engines import engine_name, label, look, place
+from graphgain.median import median_interval
 from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.serving import Ttft
@@ -92,6 +93,26 @@ def is_more(table: pd.DataFrame) -> np.ndarray:
 
 
 more = is_more(data)
+
+# A measured machine may be several nodes of one kind. What the host sets is comparable on one only.
+cards = {
+    (name, run.engine, run.mode): run.card
+    for name, document in documents.items()
+    for run in sorted(document.engines or [], key=lambda run: place(run.engine, run.mode))
+}
+nodes = {
+    name: list(dict.fromkeys(card for (slug, *_), card in cards.items() if slug == name))
+    for name in documents
+}
+
+
+def node(slug: str, engine: str, mode: str) -> int | None:
+    """The number of a mode's node among its machine's; None where there is only one, or where the
+    document does not tell."""
+    own, key = nodes[slug], (slug, engine, mode)
+    return own.index(cards[key]) + 1 if len(own) > 1 and key in cards else None
+
+
 data.groupby(["machine", "engine", "mode"], sort=False)["isl_tokens"].agg(["count", "min", "max"])
 
 # %% [markdown]
@@ -210,11 +231,16 @@ main = (fitted[~is_more(fitted)], limits[~is_more(limits)])
 save_figure("ttft", lambda: ttft.draw(short, *main, shown), short, out)
 
 # %% [markdown]
-# What else an engine can be told, beside its own two modes.
+# What else an engine can be told, beside its own two modes: a panel an engine.
 
 # %%
-with_more = data[more][["machine", "engine"]].drop_duplicates()
-modes = data[data["isl_tokens"] <= SHORT].merge(with_more, on=["machine", "engine"])
+with_more = rows[more][["slug", "engine"]].drop_duplicates()
+modes = rows[rows["isl_tokens"] <= SHORT].merge(with_more, on=["slug", "engine"])
+modes["node"] = [node(row.slug, row.engine, row.mode) for row in modes.itertuples()]
+modes["machine"] = [
+    f"{row.machine}: {engine_name(row.engine)}" for row in modes[["machine", "engine"]].itertuples()
+]
+modes = modes.drop(columns=["slug", "text"])
 nothing = (fitted.iloc[:0], limits.iloc[:0])
 those = list(dict.fromkeys(modes["machine"])) or shown
 save_figure("ttft_modes", lambda: ttft.draw(modes, *nothing, those), modes, out)
@@ -222,9 +248,9 @@ save_figure("ttft_modes", lambda: ttft.draw(modes, *nothing, those), modes, out)
 # %% [markdown]
 # ## Who is faster, and from where on
 #
-# Every pair of modes of two different engines is compared at the lengths that both have. Where the
-# sign of the difference changes, the crossover is placed by linear interpolation between the two
-# lengths. Both directions count.
+# Every pair of modes of two different engines on one node is compared at the lengths that both
+# have. Where the sign of the difference changes, the crossover is placed by linear interpolation
+# between the two lengths. Both directions count.
 
 # %%
 found = []
@@ -234,7 +260,7 @@ for (slug, machine), own in rows[~more].groupby(["slug", "machine"], sort=False)
         for key, curve in own.groupby(["engine", "mode"], sort=False)
     }
     for one, two in combinations(curves, 2):
-        if one[0] == two[0]:
+        if one[0] == two[0] or node(slug, *one) != node(slug, *two):
             continue
         both = curves[one].index.intersection(curves[two].index)
         pair = [list(curves[key][both]) for key in (one, two)]
@@ -335,7 +361,18 @@ listed = pd.DataFrame(
     ],
     columns=["machine", *CROSSED],
 )
-save_table("ttft_crossovers", crossings.drop(columns="slug"), stacked(listed, CROSSED, shown), out)
+# Where every engine was on a node of its own, there is nothing to compare.
+compared_here = [
+    labels[name]
+    for name in machines
+    if name not in documents or (crossings["slug"] == name).any() or len(nodes[name]) < 2
+]
+save_table(
+    "ttft_crossovers",
+    crossings.drop(columns="slug"),
+    stacked(listed, CROSSED, compared_here),
+    out,
+)
 
 # %% [markdown]
 # The fits as a table, and what measured engines said of themselves.
@@ -395,12 +432,13 @@ def said(names: tuple[str, ...], settings: dict[str, object]) -> str:
     return "—" if value is None else str(value).replace("_", " ").lower()
 
 
-RUN = ["engine", "version", "start (s)", *SAID]
+RUN = ["engine", "node", "version", "start (s)", *SAID]
 runs = pd.DataFrame(
     [
         {
             "machine": labels[name],
             "engine": label(run.engine, run.mode),
+            "node": str(node(name, run.engine, run.mode) or "—"),
             "version": run.version or "—",
             "start (s)": "—" if run.start_s is None else text.number(run.start_s),
             **{title: said(names, run.settings) for title, names in SAID.items()},
@@ -415,10 +453,22 @@ save_table("ttft_engines", runs, stacked(runs, RUN, own), out)
 
 # %% [markdown]
 # What the client takes by itself, against a server that answers at once, and what another client
-# measured on the same server by turns.
+# measured on the same server by turns. A turn of one client and the next turn of the other follow
+# each other within a second; the median of their differences is what counts.
+
 
 # %%
-CLIENT = ["what", "tokens", "this client (ms)", "other (ms)", "difference of the turns (ms)"]
+def interval_text(turns: list[float]) -> str:
+    """The 95 % interval of the median of the differences; how many turns, where those are too few
+    to have one."""
+    interval = median_interval(turns)
+    if interval is None:
+        return f"{len(turns)} turns only"
+    low, high = (text.number(bound, 1) for bound in interval)
+    return f"{low} to {high}"
+
+
+CLIENT = ["what", "tokens", "this client (ms)", "other (ms)", "difference (ms)", "95% interval"]
 clients = pd.DataFrame(
     [
         {
@@ -427,7 +477,8 @@ clients = pd.DataFrame(
             "tokens": text.number(cost.isl_tokens),
             "this client (ms)": text.quantity_with_interval(cost.ttft_ms, 2),
             "other (ms)": "—",
-            "difference of the turns (ms)": "—",
+            "difference (ms)": "—",
+            "95% interval": "—",
         }
         for name, document in documents.items()
         for cost in document.client_cost or []
@@ -437,9 +488,10 @@ clients = pd.DataFrame(
             "machine": labels[name],
             "what": f"{label(check.engine, check.mode)}: {check.other}",
             "tokens": text.number(check.isl_tokens),
-            "this client (ms)": text.quantity_with_interval(check.ours_ms, 1),
-            "other (ms)": text.quantity_with_interval(check.other_ms, 1),
-            "difference of the turns (ms)": text.quantity_with_interval(check.difference_ms, 1),
+            "this client (ms)": text.quantity(check.ours_ms, 1),
+            "other (ms)": text.quantity(check.other_ms, 1),
+            "difference (ms)": text.number(check.difference_ms.value, 1),
+            "95% interval": interval_text(check.difference_ms.runs or []),
         }
         for name, document in documents.items()
         for check in sorted(
@@ -510,7 +562,8 @@ def table_facts(key: str, table: pd.DataFrame) -> list[Fact]:
         ]
     for engine, (on, off) in PAIRS.items():
         if on in table and off in table:
-            slower = short[off] > 1.05 * short[on]
+            # As far as it helps at every length: behind that a difference is the machine's noise.
+            slower = (short[off] > 1.05 * short[on]).cummin()
             facts += [
                 fact(
                     f"{key}.{engine}_graph_saves_shortest_ms",
@@ -570,6 +623,14 @@ for row in floor.itertuples():
     facts.append(
         fact(f"ttft.{machine_key(row.slug)}.floor_{row.isl_tokens}_ms", row.ttft_ms, "ms", 1)
     )
+beside = data[~more].merge(floor, on=["machine", "isl_tokens"], suffixes=("", "_floor"))
+for (slug, isl), own in beside.groupby(["slug", "isl_tokens"]):
+    times = own["ttft_ms"] / own["ttft_ms_floor"]
+    key = f"ttft.{machine_key(slug)}.floor_times"
+    facts += [
+        fact(f"{key}_least_{isl}", float(times.min()), "", 1),
+        fact(f"{key}_most_{isl}", float(times.max()), "", 1),
+    ]
 for slug, document in documents.items():
     key = f"ttft.{machine_key(slug)}"
     versions = {run.engine: run.version for run in document.engines or [] if run.version}
@@ -578,11 +639,32 @@ for slug, document in documents.items():
     if costs:
         facts.append(fact(f"{key}.client_cost_ms", max(costs), "ms", 2))
     for check in document.client_check or []:
-        low, high = check.difference_ms.low, check.difference_ms.high
-        if low is not None and high is not None:
-            mode = f"{check.engine}_{check.mode.replace('-', '_')}"
-            at = f"{key}.check_{mode}_{check.isl_tokens}"
-            facts += [fact(f"{at}_low_ms", low, "ms", 1), fact(f"{at}_high_ms", high, "ms", 1)]
+        turns = check.difference_ms.runs or []
+        interval = median_interval(turns)
+        if interval is None:
+            continue
+        at = f"{key}.check_{check.engine}_{check.mode.replace('-', '_')}_{check.isl_tokens}"
+        facts += [
+            fact(f"{at}_difference_ms", float(np.median(turns)), "ms", 1),
+            fact(f"{at}_less_ms", -float(np.median(turns)), "ms", 1),
+            fact(f"{at}_turns", len(turns)),
+            *(
+                fact(f"{at}_{name}_ms", value, "ms", 1)
+                for name, value in zip(("low", "high"), interval, strict=True)
+            ),
+            fact(f"{at}_other_ms", check.other_ms.value, "ms", 1),
+            fact(
+                f"{at}_at_most_percent",
+                100 * max(map(abs, interval)) / check.other_ms.value,
+                "%",
+                1,
+            ),
+        ]
+    facts += [
+        fact(f"{key}.node_{engine}_{mode.replace('-', '_')}", number)
+        for (name, engine, mode) in cards
+        if name == slug and (number := node(slug, engine, mode))
+    ]
 for slug, document in load_documents(results, machines, Statements).items():
     printed = by_name(document)
     facts += [

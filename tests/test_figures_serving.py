@@ -35,6 +35,7 @@ def drawings(notebook: str, ns: dict[str, Any]) -> list[Callable[[], Figure]]:
         "gil": [lambda: gil.draw(ns["computing"], ns["launching"], ns["switch_ms"])],
         "ttft": [
             lambda: ttft.draw(ns["short"], ns["fitted"], ns["limits"], machines),
+            lambda: ttft.draw(ns["modes"], *ns["nothing"], ns["those"]),
             lambda: ttft_long.draw(ns["relative"], ns["marks"], machines),
         ],
         "ttft_breakdown": [lambda: ttft_breakdown.draw(ns["data"], ns["reference"], machines)],
@@ -257,6 +258,57 @@ def test_crossovers_are_stated_in_both_directions(executed: Executed) -> None:
         if line.get_marker() == "o"
     ]
     assert sum(dots) == len(crossings)
+
+
+@pytest.mark.parametrize("cards", [("aaaa", "aaaa"), ("aaaa", "bbbb")])
+def test_engines_on_two_nodes_are_not_compared(
+    cards: tuple[str, str], with_measured: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    results, machines = with_measured
+    path = results / "h200" / "ttft.json"
+    raw = json.loads(path.read_text())
+    of_engine = dict(zip(("vllm", "sglang"), cards, strict=True))
+    raw["rows"] += [
+        {**row, "mode": "hicache"} for row in raw["rows"] if row["mode"] == "no-prefill-graph"
+    ]
+    raw["engines"] = [
+        {
+            **{"engine": engine, "mode": mode, "label": engine, "mode_label": mode},
+            **{"version": "1", "command": None, "start_s": None, "card": of_engine[engine]},
+            **dict.fromkeys(("started_at", "ended_at"), "2026-12-01T00:00:00Z"),
+        }
+        for engine, mode in dict.fromkeys((row["engine"], row["mode"]) for row in raw["rows"])
+        if mode != "piecewise-to-4096"  # one that the document has nothing to say about
+    ]
+    path.write_text(json.dumps(raw))
+    ns = run_cells("ttft", machines, results, tmp_path / "out")
+    crossed = ns["crossings"][ns["crossings"]["slug"] == "h200"]
+    listed = (tmp_path / "out/tables/ttft_crossovers.md").read_text()
+    if cards[0] == cards[1]:
+        assert len(crossed) > 0 and "| H200 |" in listed
+        assert set(ns["runs"]["node"]) == {"—"}
+    else:
+        assert len(crossed) == 0 and "H200" not in listed
+        assert set(ns["runs"]["node"]) == {"1", "2"}
+    # Each engine has a panel of its own, and names nodes only where its lines are of several.
+    assert set(ns["modes"]["machine"]) == {"H200: SGLang"}
+    figure = ttft.draw(ns["modes"], *ns["nothing"], ns["those"])
+    names = [text.get_text() for text in figure.axes[0].texts]
+    assert "SGLang, hicache" in names
+
+
+def test_lines_of_several_nodes_are_named_with_them() -> None:
+    data = pd.DataFrame(
+        [
+            {"machine": "M", "engine": "vllm", "mode": mode, "isl_tokens": isl}
+            | {"ttft_ms": 50.0 + number, "low_ms": None, "high_ms": None, "node": number}
+            for number, mode in ((1, "piecewise"), (2, "eager"))
+            for isl in (128, 4096)
+        ]
+    )
+    empty = data.iloc[:0].assign(tokens=[])
+    names = [text.get_text() for text in ttft.draw(data, empty, empty, ["M"]).axes[0].texts]
+    assert {"vLLM, piecewise graph (node 1)", "vLLM, no graph at all (node 2)"} <= set(names)
 
 
 def test_breakdown_bars_are_busy_and_idle(executed: Executed) -> None:

@@ -22,7 +22,8 @@ def draw(
 
     `data` has the columns machine, engine, mode, isl_tokens, ttft_ms, low_ms and high_ms (drawn as
     a band where they are known), `fits` the first five of fitted models, drawn dotted. `limits` has
-    machine, engine, mode and tokens: the longest prompt of which a mode replays a graph.
+    machine, engine, mode and tokens: the longest prompt of which a mode replays a graph. With a
+    column node, lines of one panel that come from several nodes are named with theirs.
     """
     if data.empty:
         return draw_absent(machines)
@@ -54,8 +55,12 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
     right = data["isl_tokens"].max()
     axes.set(xlim=(0, right), ylim=(0, top))
     ends = []
+    apart = "node" in data and data["node"].nunique() > 1
     for engine, mode, rows in curves(data):
         style = look(engine, mode)
+        name = label(engine, mode)
+        if apart and pd.notna(rows["node"].iloc[0]):
+            name += f" (node {rows['node'].iloc[0]:.0f})"
         axes.plot(
             rows["isl_tokens"],
             rows["ttft_ms"],
@@ -80,7 +85,7 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
         last = float(rows["isl_tokens"].iloc[-1])
         if last < 0.9 * right:
             axes.annotate(
-                label(engine, mode),
+                name,
                 (last, end),
                 xytext=(8, -4),
                 textcoords="offset points",
@@ -89,7 +94,7 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
                 weight="bold",
             )
         else:
-            ends.append((label(engine, mode), end, color(engine)))
+            ends.append((name, end, color(engine)))
     label_ends(axes, ends, 0.054 * top, at=right)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
