@@ -45,7 +45,7 @@ from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
 from graphgain.results.serving import Ttft
 from graphgain.results.store import load_documents, machine_labels
-from graphgain.serving_fit import fit
+from graphgain.serving_fit import captured_tokens, parted
 from graphgain.statements import by_name, printed_fact
 from graphgain.tables import stacked
 
@@ -130,12 +130,11 @@ limits = pd.DataFrame(
             "machine": labels[name],
             "engine": run.engine,
             "mode": run.mode,
-            "tokens": max(run.settings["capture_sizes"]),
+            "tokens": tokens,
         }
         for name, document in documents.items()
         for run in document.engines or []
-        if "PIECEWISE" in str(run.settings.get("cudagraph_mode", ""))
-        and run.settings.get("capture_sizes")
+        if (tokens := captured_tokens(run.settings))
     ],
     columns=["slug", "machine", "engine", "mode", "tokens"],
 )
@@ -145,24 +144,19 @@ for (slug, machine, engine, mode), curve in rows.groupby(
     ["slug", "machine", "engine", "mode"], sort=False
 ):
     limit = captured.get((slug, engine, mode))
-    curve = curve.sort_values("isl_tokens")
-    inside = curve["isl_tokens"] <= (limit or 0)
-    for part, which in ((curve[inside], "captured"), (curve[~inside], "above" if limit else "all")):
-        if part.empty:
-            continue
-        lengths, times = list(part["isl_tokens"]), list(part["ttft_ms"])
-        found = fit(lengths, times) if which != "captured" else None
+    for part in parted(list(curve["isl_tokens"]), list(curve["ttft_ms"]), limit):
+        found = part.model
         parts.append(
             {
                 "slug": slug,
                 "machine": machine,
                 "engine": engine,
                 "mode": mode,
-                "part": which,
-                "first_tokens": lengths[0],
-                "last_tokens": lengths[-1],
-                "lengths": len(lengths),
-                "level_ms": found.level_ms if found else float(np.median(times)),
+                "part": part.which,
+                "first_tokens": part.lengths[0],
+                "last_tokens": part.lengths[-1],
+                "lengths": len(part.lengths),
+                "level_ms": part.level_ms,
                 "intercept_ms": found.intercept_ms if found else np.nan,
                 "slope_ms_per_1k": found.slope_ms_per_1k if found else np.nan,
                 "knee_tokens": found.knee_tokens if found else np.nan,

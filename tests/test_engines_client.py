@@ -381,7 +381,9 @@ def test_compositions_are_joined_with_the_published_mode_first(project: Path) ->
     assert [(part.engine, part.mode) for part in joined.beside] == [("fake", "off")]
 
 
-def test_the_command_keeps_modes_on_request(project: Path, serve: Serve) -> None:
+def test_the_command_keeps_modes_on_request(
+    project: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = project / "results" / "here"
     with serve() as url:
         arguments = [
@@ -396,6 +398,9 @@ def test_the_command_keeps_modes_on_request(project: Path, serve: Serve) -> None
             str(out),
         ]
         assert main(arguments) == 0
+        assert re.search(
+            r"^attached:default: [\d.]+ ms at 8 tokens$", capsys.readouterr().out, re.M
+        )
         document = out / "ttft.json"
         other = json.loads(document.read_text())
         for part in (*other["rows"], *other["engines"]):

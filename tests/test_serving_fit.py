@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphgain.serving_fit import fit
+from graphgain.serving_fit import captured_tokens, fit, parted
 
 LENGTHS = [*range(128, 4097, 128), 8192]
 
@@ -43,3 +43,39 @@ def test_too_few_lengths_give_no_fit_and_bad_ones_are_refused() -> None:
         fit([128], [1, 2])
     with pytest.raises(ValueError, match="positive"):
         fit([1, 2, 3], [1, 0, 2])
+
+
+def test_captured_lengths_are_a_part_of_their_own() -> None:
+    captured = [isl for isl in LENGTHS if isl <= 512]
+    times = [80.0 if isl <= 512 else model(130, 8, 87, isl) for isl in LENGTHS]
+    below, above = parted(LENGTHS[::-1], times[::-1], 512)
+    assert (below.which, below.lengths, below.level_ms) == ("captured", captured, 80.0)
+    assert below.model is None
+    assert above.which == "above" and above.lengths == LENGTHS[len(captured) :]
+    assert above.model == fit(LENGTHS[len(captured) :], times[len(captured) :])
+    assert above.level_ms == pytest.approx(130)
+    (whole,) = parted(LENGTHS, times)
+    assert whole.which == "all" and whole.lengths == LENGTHS
+
+
+def test_a_limit_above_or_below_every_length_leaves_one_part() -> None:
+    assert [part.which for part in parted([128, 256], [1.0, 2.0], 4096)] == ["captured"]
+    (above,) = parted([1024, 2048], [1.0, 3.0], 512)
+    assert (above.which, above.level_ms, above.model) == ("above", 2.0, None)
+    assert parted([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        ({"cudagraph_mode": "FULL_AND_PIECEWISE", "capture_sizes": [1, 512, 64]}, 512),
+        ({"cudagraph_mode": "FULL_DECODE_ONLY", "capture_sizes": [1, 64]}, None),
+        ({"cudagraph_mode": "PIECEWISE", "capture_sizes": []}, None),
+        ({"prefill_graph": "breakable", "capture_sizes": [4, 8192]}, None),
+        ({}, None),
+    ],
+)
+def test_the_captured_limit_is_of_piecewise_graphs(
+    settings: dict[str, object], tokens: int | None
+) -> None:
+    assert captured_tokens(settings) == tokens

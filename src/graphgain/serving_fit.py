@@ -4,8 +4,9 @@ The model is TTFT(L) = fixed + max(host, gpu(L)) with gpu(L) linear in the promp
 sweep alone tells fixed + host (the level) and fixed + gpu (the line), not their parts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +35,49 @@ class HostOrGpu:
         """TTFT in ms by the model."""
         line = self.intercept_ms + self.slope_ms_per_1k * tokens / 1024
         return line if self.level_ms is None else max(self.level_ms, line)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The lengths of a mode that one model describes: all of them, or those up to the largest size
+    that a piecewise graph was captured for, or those above.
+
+    Captured lengths have a level only, the median of their times: no GPU's line is looked for.
+    """
+
+    which: Literal["all", "captured", "above"]
+    lengths: list[int]
+    level_ms: float | None
+    model: HostOrGpu | None
+
+
+def captured_tokens(settings: Mapping[str, Any]) -> int | None:
+    """The longest prompt that a server replays a piecewise graph for, by its own settings; longer
+    ones run without it. None where there is no such limit, or it was not told."""
+    sizes = settings.get("capture_sizes")
+    piecewise = "PIECEWISE" in str(settings.get("cudagraph_mode", ""))
+    return max(sizes) if piecewise and sizes else None
+
+
+def parted(
+    lengths: Sequence[int], ttft_ms: Sequence[float], captured: int | None = None
+) -> list[Part]:
+    """The fits of a mode, parted at its largest captured size: prompts above it run without a
+    graph, as if in another mode. Raises ValueError as `fit` does."""
+    points = sorted(zip(lengths, ttft_ms, strict=True))
+    inside = [point for point in points if captured is not None and point[0] <= captured]
+    rest = points[len(inside) :]
+    found: list[Part] = []
+    if inside:
+        level = float(np.median([ms for _, ms in inside]))
+        found.append(Part("captured", [isl for isl, _ in inside], level, None))
+    if rest:
+        isl, ms = map(list, zip(*rest, strict=True))
+        model = fit(isl, ms)
+        # Too few lengths for a model have a middle all the same.
+        level_ms = model.level_ms if model else float(np.median(ms))
+        found.append(Part("all" if captured is None else "above", isl, level_ms, model))
+    return found
 
 
 def fit(lengths: Sequence[float], ttft_ms: Sequence[float]) -> HostOrGpu | None:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,8 @@ def _measure(options: argparse.Namespace) -> None:
             raise
         if older and kept is None:
             print(f"{path} is replaced, with all modes that it had (--keep keeps them)")
+        for line in _outline(path):
+            print(line)
         print(f"written to {path}")
         overrides["again"] = False
 
@@ -158,6 +161,18 @@ def _check_writable(folder: Path) -> None:
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise MeasureError(f"{folder}: cannot be written; name another folder.")
+
+
+def _outline(path: Path) -> Iterator[str]:
+    from graphgain.engines.outline import breakdown_lines, ttft_lines
+    from graphgain.results.serving import Ttft, TtftBreakdown
+    from graphgain.results.store import read_document
+
+    document = read_document(path)
+    if isinstance(document, Ttft):
+        return ttft_lines(document)
+    assert isinstance(document, TtftBreakdown)  # there are two experiments about engines
+    return breakdown_lines(document)
 
 
 def _read(path: Path) -> dict[str, Any]:
