@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from graphgain.engines.keeping import keep_other_modes
 from graphgain.experiments import EXPERIMENTS
 from graphgain.freshness import check_document, check_machine, status_table
 from graphgain.measuring.provenance import ROOT, experiment_sources, git_state, source_hash
@@ -64,6 +65,40 @@ def test_parameters_that_came_and_went_are_named(path: Path) -> None:
         "parameter warmup_s (none) → 0.1",
         "parameter old_one 1 → (none)",
     )
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_modes_kept_from_older_code_are_named(path: Path, older: bool) -> None:
+    now = source_hash(EXPERIMENTS["ttft"])
+    kept = made_document("aaaa" * 16 if older else now, "commit1", ("vllm", "eager"))
+    own = made_document(now, "commit2", ("vllm", "piecewise"))
+    document = keep_other_modes(own, kept)
+    path = path.with_name("ttft.json")
+    path.write_text(json.dumps(document))
+    found = check_document(path)
+    if older:
+        assert found.reasons == (f"modes vllm:eager: source aaaaaaaa → {now[:8]}",)
+        assert found.changed == ("source of some modes",)
+    assert found.state == ("stale" if older else "fresh")
+
+
+def made_document(source: str, commit: str, mode: tuple[str, str]) -> dict[str, Any]:
+    """As much of a document about one mode as joining and freshness look at."""
+    engine, name = mode
+    return {
+        "schema_version": 1,
+        "experiment": "ttft",
+        "kind": "measured",
+        "parameters": {},
+        "notes": [],
+        "rows": [],
+        "engines": [{"engine": engine, "mode": name, "notes": []}],
+        "provenance": {
+            "source_hash": source,
+            "git_commit": commit,
+            "parameters": EXPERIMENTS["ttft"].with_overrides({}),
+        },
+    }
 
 
 def test_another_schema_is_stale(path: Path) -> None:

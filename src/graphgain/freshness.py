@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from graphgain.engines.keeping import modes_of_other_code
 from graphgain.experiments import EXPERIMENTS, Experiment, missing_tools
 from graphgain.measuring import SCHEMA_VERSION
 from graphgain.measuring.gpu import NOT_FOUND
@@ -28,7 +29,12 @@ class Freshness:
     @property
     def changed(self) -> tuple[str, ...]:
         """Which of schema, parameters and source changed."""
-        kinds = {"schema": "schema", "parameter": "parameters", "source": "source"}
+        kinds = {
+            "schema": "schema",
+            "parameter": "parameters",
+            "source": "source",
+            "modes": "source of some modes",
+        }
         first_words = {reason.partition(" ")[0] for reason in self.reasons}
         return tuple(shown for kind, shown in kinds.items() if kind in first_words)
 
@@ -67,6 +73,10 @@ def check_document(path: Path, overrides: Overrides | None = None) -> Freshness:
     now = source_hash(experiment)
     if hashed != now:
         reasons.append(f"source {hashed[:_HASH_DIGITS]} → {now[:_HASH_DIGITS]}")
+    reasons += [
+        f"modes {', '.join(modes)}: source {older} → {now[:_HASH_DIGITS]}"
+        for older, modes in modes_of_other_code(document, now).items()
+    ]
     return Freshness(name, "stale" if reasons else "fresh", tuple(reasons))
 
 

@@ -5,6 +5,7 @@ time. So a document can grow mode by mode; every mode says when, by which commit
 it was measured.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from graphgain.engines.modes import PUBLISHED
 from graphgain.errors import ConfigError
 from graphgain.measuring.run import other_card
 
+_MEASURED = "Measured by commit "
+_SOURCE_DIGITS = 8
 Document = Mapping[str, Any]
 Key = tuple[str, str]
 WITH_MODES = ("ttft", "ttft_breakdown")
@@ -60,6 +63,18 @@ def keep_other_modes(new: Document, old: Document) -> dict[str, Any]:
     return joined
 
 
+def modes_of_other_code(document: Document, source: str) -> dict[str, list[str]]:
+    """The modes that were kept from documents of other measuring code than `source`, by the first
+    digits of that code's hash."""
+    found: dict[str, list[str]] = {}
+    for run in document.get("engines") or []:
+        for note in run.get("notes") or []:
+            told = re.match(rf"{_MEASURED}\w+, source (\w+)\.", note)
+            if told and not source.startswith(told[1]):
+                found.setdefault(told[1], []).append(":".join(_key(run)))
+    return found
+
+
 def _parts(document: Document, wanted: set[Key] | None) -> dict[Key, Any]:
     """The rows of each mode of a composition, of the wanted ones or all."""
     found = {_key(document["parameters"]): document["rows"]}
@@ -78,10 +93,11 @@ def _dated(run: Mapping[str, Any], old: Document, new: Document) -> dict[str, An
     """A kept run with notes on the document that it comes from: the commit, unless it has one
     already, and what else that document says and the new one does not."""
     told = list(run.get("notes") or [])
-    if not any(note.startswith("Measured by commit") for note in told):
+    if not any(note.startswith(_MEASURED) for note in told):
         provenance = old["provenance"]
         commit = str(provenance["git_commit"] or "unknown")[:10]
-        told.append(f"Measured by commit {commit}, source {provenance['source_hash'][:8]}.")
+        source = provenance["source_hash"][:_SOURCE_DIGITS]
+        told.append(f"{_MEASURED}{commit}, source {source}.")
     more = (note for note in old.get("notes") or [] if note not in (*told, *new["notes"]))
     return {**run, "notes": [*told, *(note for note in more if not other_card(note))]}
 
