@@ -290,14 +290,19 @@ def test_a_signal_ends_the_server_first(project: Path, number: int, code: int) -
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
+        # Under nohup the tests ignore a hang-up, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
     assert running.stderr is not None
-    while not pid_file.exists():
-        assert running.poll() is None, running.stderr.read()
-    running.send_signal(number)
-    assert running.wait(60) == code
-    assert "fake:on: stopping" in (told := running.stderr.read()) and "terminated" in told
-    running.stderr.close()
+    try:
+        while not pid_file.exists():
+            assert running.poll() is None, running.stderr.read()
+        running.send_signal(number)
+        assert running.wait(60) == code
+        assert "fake:on: stopping" in (told := running.stderr.read()) and "terminated" in told
+    finally:
+        running.kill()
+        running.stderr.close()
     assert not Path(f"/proc/{pid_file.read_text().split()[0]}").exists()
 
 

@@ -1,6 +1,8 @@
-"""pyproject.toml, the pinned requirements, environment.yml and CITATION.cff say the same."""
+"""pyproject.toml, the pinned requirements, environment.yml and CITATION.cff say the same; what git
+keeps is all that a clone needs."""
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
@@ -134,3 +136,12 @@ def test_the_citation_is_of_this_version() -> None:
     (article,) = citation["references"]
     assert article["title"] in read("README.md")
     assert article["date-published"] == "2026-09-23"
+
+
+def test_git_keeps_no_links() -> None:
+    # One that was made by mistake leads to some other machine's disk.
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "--stage"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(listed) > 100
+    assert [line for line in listed if line.startswith("120000")] == []
