@@ -646,6 +646,7 @@ for slug, document in documents.items():
                 fact(f"{at}_{name}_ms", value, "ms", 1)
                 for name, value in zip(("low", "high"), interval, strict=True)
             ),
+            fact(f"{at}_ours_ms", check.ours_ms.value, "ms", 1),
             fact(f"{at}_other_ms", check.other_ms.value, "ms", 1),
             fact(
                 f"{at}_at_most_percent",
