@@ -203,3 +203,14 @@ def test_keeping_modes_lets_no_other_document_be_replaced(tmp_path: Path) -> Non
     with pytest.raises(MeasureError, match=r"gil\.json"):
         import_results(brought, tmp_path / "results", keep=True)
     assert (kept / "ttft.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"experiment": "ttft"}', ""])
+def test_modes_are_not_joined_to_a_broken_document(tmp_path: Path, text: str) -> None:
+    kept = of_card(tmp_path / "results" / "h200", "aaaa")
+    brought = of_card(tmp_path / "brought", "aaaa")
+    keep_only(brought, "ttft.json")
+    (kept / "ttft.json").write_text(text)
+    with pytest.raises(DocumentError, match=r"results/h200/ttft\.json"):
+        import_results(brought, tmp_path / "results", keep=True)
+    assert (kept / "ttft.json").read_text() == text

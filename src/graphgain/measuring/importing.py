@@ -80,10 +80,12 @@ def _join_another_card(staged: Path, kept: Path) -> None:
 
 def _join_modes(staged: Path, target: Path) -> set[str]:
     """Add to the documents about engines the modes that those in `target` have besides; the names
-    of these files. Raises ConfigError where they were not measured in one way."""
+    of these files. Raises ConfigError where they were not measured in one way, DocumentError where
+    the one that is there is invalid."""
     names = {f"{name}.json" for name in WITH_MODES}
     both = {name for name in names if (staged / name).exists() and (target / name).exists()}
     for name in both:
+        read_document(target / name)  # whether it is one that can be joined
         new, old = (
             json.loads((folder / name).read_text(encoding="utf-8")) for folder in (staged, target)
         )
