@@ -20,7 +20,7 @@ def checkout(tmp_path: Path) -> Checkout:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A copy of the checkout in which `report` was built; tests leave it as it is."""
     checkout = copy_checkout(tmp_path_factory.mktemp("built") / "graphgain")
-    checkout.snakemake("report")
+    checkout.snakemake("report", "--cores", "all")
     return checkout
 
 

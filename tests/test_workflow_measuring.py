@@ -64,6 +64,14 @@ def test_auto_measures_nothing_without_a_gpu_and_says_why(checkout: Checkout) ->
     }
 
 
+def test_nothing_runs_beside_a_measurement() -> None:
+    """However many cores Snakemake may use, one that takes them all has the machine for itself."""
+    rules = (Path(__file__).parents[1] / "workflow/rules/measure.smk").read_text()
+    measuring = [rule for rule in rules.split("\n    rule:") if "graphgain measure " in rule]
+    assert len(measuring) == 1
+    assert "threads: workflow.cores" in measuring[0]
+
+
 @pytest.mark.skipif(not can_replace_dev(), reason="needs root, to mount over /dev in a namespace")
 def test_a_node_measures_what_it_lacks_and_then_nothing(checkout: Checkout, tmp_path: Path) -> None:
     """Its one program prints a launch_floor document, so that experiment succeeds and the other

@@ -16,6 +16,8 @@ for experiment in PROJECT.plan.experiments:
             f"logs/measure/{experiment}.log",
         conda:
             "../../environment.yml"
+        # All of them: nothing else runs beside a measurement, no notebook and no compiler.
+        threads: workflow.cores
         resources:
             gpu=1,
         params:
