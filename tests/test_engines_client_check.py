@@ -7,34 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from graphgain.engines import session
+from graphgain.engines import client_check, session
 from graphgain.engines.client import Target
 from graphgain.engines.client_check import compare
 from graphgain.engines.modes import Chosen, Model
 from graphgain.engines.null_server import null_server
-from graphgain.engines.points import Sweep, write_point
+from graphgain.engines.points import Point, Sweep, write_point
+from graphgain.engines.prompts import token_ids
 from graphgain.errors import MeasureError
 
-# Takes the arguments of vLLM's command and writes the file that it writes.
+# Takes the arguments of vLLM's command, sends what is in its file and writes what it writes.
 STAND_IN = """
-import argparse, json, os, pathlib, sys
+import argparse, json, os, pathlib, sys, urllib.request
 
 def add_cli_args(parser):
-    for name in ("backend", "base-url", "endpoint", "model", "served-model-name", "tokenizer",
-                 "dataset-name", "random-input-len", "random-output-len", "random-range-ratio",
-                 "num-prompts", "num-warmups", "max-concurrency", "seed", "percentile-metrics",
-                 "result-dir", "result-filename"):
+    for name in ("backend", "base-url", "endpoint", "model", "served-model-name", "dataset-name",
+                 "dataset-path", "num-prompts", "num-warmups", "ready-check-timeout-sec",
+                 "max-concurrency", "temperature", "percentile-metrics", "result-dir",
+                 "result-filename"):
         parser.add_argument("--" + name)
-    for name in ("ignore-eos", "disable-tqdm", "save-result", "save-detailed"):
+    for name in ("ignore-eos", "disable-tqdm", "disable-shuffle", "skip-tokenizer-init",
+                 "save-result", "save-detailed"):
         parser.add_argument("--" + name, action="store_true")
-
-def get_tokenizer(name):
-    with open(pathlib.Path(__file__).parent / "tokenizers", "a") as tokenizers:
-        print(name, file=tokenizers)
 
 def main(args):
     print("a table for people")
-    get_tokenizer(args.tokenizer)
     fault = os.environ.get("FAULT")
     if fault == "raises":
         raise ValueError("All requests failed.")
@@ -43,12 +40,19 @@ def main(args):
     if fault == "dies":
         print("out of memory", file=sys.stderr, flush=True)
         os._exit(9)
-    count, length = int(args.num_prompts), int(args.random_input_len)
-    with open(pathlib.Path(__file__).parent / "seeds", "a") as seeds:
-        print(args.seed, file=seeds)
+    with open(args.dataset_path) as lines:
+        prompts = [json.loads(line)["prompt"] for line in lines]
+    count = int(args.num_prompts)
+    assert len(prompts) == count and args.skip_tokenizer_init and args.temperature == "0"
+    with open(pathlib.Path(__file__).parent / "prompts", "a") as sent:
+        for prompt in prompts:
+            print(json.dumps(prompt), file=sent)
+            body = json.dumps({"prompt": prompt}).encode()
+            urllib.request.urlopen(args.base_url + args.endpoint, body).read()
+    lengths = [1 if fault is None else len(prompt) + 1 for prompt in prompts]
     result = {
         "completed": count, "failed": 0, "num_prompts": count, "max_concurrency": 1,
-        "input_lens": [length] * count, "output_lens": [1] * count,
+        "input_lens": lengths, "output_lens": [1] * count,
         "ttfts": [0.001 * (1 + index) for index in range(count)], "errors": [""] * count,
     }
     pathlib.Path(args.result_dir, args.result_filename).write_text(json.dumps(result))
@@ -85,11 +89,31 @@ def test_both_clients_take_turns_in_one_process_of_the_other(
     assert short["other_ms"]["median"] == pytest.approx(2.0)
     assert short["difference_ms"]["n"] == 2
     assert short["difference_ms"]["median"] == pytest.approx(short["ours_ms"]["median"] - 2, abs=1)
-    # Every run has prompts of its own: nothing that a cache could know.
-    seeds = (stand_in / "seeds").read_text().split()
-    assert len(seeds) == len(set(seeds)) == 2 * 3
-    # Reading a tokenizer takes longer than a request: turns would be far apart.
-    assert (stand_in / "tokenizers").read_text().split() == [str(tmp_path)]
+    # What the clients take by themselves is known from a server that answers at once.
+    assert short["ours_alone_ms"]["n"] == short["other_alone_ms"]["n"] == 6
+    assert short["other_alone_ms"]["median"] == pytest.approx(2.0)
+
+
+def test_both_clients_send_the_same_kind_of_prompt_and_none_twice(
+    stand_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours: list[tuple[int, ...]] = []
+
+    def measured(target: Target, isl: int, sweep: Sweep, run: int) -> Point:
+        ids = [token_ids(isl, each, sweep.vocabulary, run) for each in range(sweep.requests + 1)]
+        ours.extend(map(tuple, ids))
+        return Point(isl, [1.0] * sweep.requests, run, sweep.requests)
+
+    monkeypatch.setattr(client_check, "measure_length", measured)
+    with target() as server:
+        compare(server, tmp_path, (128, 256), SWEEP, rounds=2)
+    lines = (stand_in / "prompts").read_text().splitlines()
+    other = [tuple(json.loads(line)) for line in lines]
+    # Three turns at a server and three at the one that answers at once, which may see them again.
+    assert [len(prompt) for prompt in other] == ([128] * 3 + [256] * 3) * 6
+    assert len(set(other)) == len(other) / 2
+    assert not set(ours) & set(other)
+    assert all(1000 <= token < SWEEP.vocabulary for prompt in other for token in prompt)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +122,7 @@ def test_both_clients_take_turns_in_one_process_of_the_other(
         ("raises", "failed .ValueError: All requests failed"),
         ("exits", "failed .SystemExit: 2"),
         ("dies", "(?s)it ended, or took more.*out of memory"),
+        ("miscounts", "sent 128 tokens, and the server counted 129"),
     ],
 )
 def test_another_client_that_fails_is_an_error(
@@ -124,7 +149,7 @@ def test_a_mode_is_not_complete_without_the_comparison_asked_for(
     assert session.mode_to_check([piecewise, off], wanted) is None  # vllm is not installed
     monkeypatch.setattr(session, "is_importable", lambda name: True)
     assert session.mode_to_check([piecewise, off], wanted) is piecewise
-    write_point(tmp_path, session.Point(128, [1.0, 2.0, 3.0], 1, 3))
+    write_point(tmp_path, Point(128, [1.0, 2.0, 3.0], 1, 3))
     (tmp_path / "run.json").write_text("{}")
     assert session.is_complete(off, tmp_path, wanted, check=False)
     assert not session.is_complete(piecewise, tmp_path, wanted, check=True)

@@ -1,6 +1,6 @@
 """`vllm bench serve`, run after run in one process.
 
-Starting it takes 20 s and reading its tokenizer 1.4 s, a run 0.1 s besides its requests.
+Starting it takes 20 s, a run 0.1 s besides its requests.
 
 Run as `python -m graphgain.engines.bench_process`: every line of standard input is a JSON list of
 the command's arguments, and is answered with a line {"error": null or a sentence} after that run,
@@ -8,7 +8,6 @@ until standard input ends. What the command prints goes to standard error.
 """
 
 import argparse
-import functools
 import importlib
 import json
 import os
@@ -21,8 +20,6 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     bench: Any = importlib.import_module("vllm.benchmarks.serve")
-    if hasattr(bench, "get_tokenizer"):
-        bench.get_tokenizer = functools.cache(bench.get_tokenizer)
     parser = argparse.ArgumentParser(prog="vllm bench serve")
     bench.add_cli_args(parser)
     for line in sys.stdin:

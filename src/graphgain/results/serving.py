@@ -77,7 +77,8 @@ class ClientCost(Strict):
 
 class ClientCheck(Strict):
     """This client and another on one running server, by turns; `difference_ms` is ours less
-    theirs, from the medians of each turn."""
+    theirs, from the medians of each turn. The two `alone` are their TTFTs of a server that answers
+    at once: what the clients themselves take."""
 
     engine: EngineName
     mode: EngineName
@@ -86,6 +87,8 @@ class ClientCheck(Strict):
     ours_ms: Quantity
     other_ms: Quantity
     difference_ms: Quantity
+    ours_alone_ms: Quantity | None = None
+    other_alone_ms: Quantity | None = None
 
 
 class Ttft(Document):
