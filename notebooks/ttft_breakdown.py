@@ -52,11 +52,12 @@ labels = machine_labels(results, machines)
 shown = [labels[name] for name in machines]
 
 # %% [markdown]
-# A tracer slows the host down. So the TTFT of the same engine, mode and length in the sweep, where
-# nothing was traced, stands beside each traced one.
+# A tracer slows the host down. So each traced TTFT stands beside one of the same engine, mode and
+# length without a tracer: of requests sent in the same way just before, where they are known, else
+# the sweep's.
 
 # %%
-untraced = {
+swept = {
     (name, row.engine, row.mode, row.isl_tokens): row.ttft_ms.value
     for name, sweep in sweeps.items()
     for row in sweep.rows
@@ -88,7 +89,12 @@ rows = pd.DataFrame(
             "mode": mode,
             "isl_tokens": row.isl_tokens,
             "traced_ms": row.ttft_traced_ms.value,
-            "untraced_ms": untraced.get((name, engine, mode, row.isl_tokens)),
+            "untraced_ms": (
+                row.ttft_untraced_ms.value
+                if row.ttft_untraced_ms
+                else swept.get((name, engine, mode, row.isl_tokens))
+            ),
+            "swept_ms": swept.get((name, engine, mode, row.isl_tokens)),
             "busy_ms": row.gpu_busy_ms.value,
             "idle_ms": row.ttft_traced_ms.value - row.gpu_busy_ms.value,
             "busy_percent": row.gpu_busy_percent,
@@ -107,11 +113,13 @@ rows = pd.DataFrame(
     ],
     columns=[
         *("slug", "machine", "engine", "mode", "isl_tokens", "traced_ms", "untraced_ms"),
-        *("busy_ms", "idle_ms", "busy_percent", "launches", "interval_us"),
+        *("swept_ms", "busy_ms", "idle_ms", "busy_percent", "launches", "interval_us"),
         *("graph_launches", "kernels", "in_graphs", "interval_median_us"),
         *("before_ms", "waiting_ms", "between_ms", "after_ms"),
     ],
-).astype({name: float for name in ("untraced_ms", "graph_launches", "kernels", "in_graphs")})
+).astype(
+    {name: float for name in ("untraced_ms", "swept_ms", "graph_launches", "kernels", "in_graphs")}
+)
 # A document's own engine first, the others' modes in the order of every figure.
 order = [
     (row.engine != documents[row.slug].parameters.engine, place(row.engine, row.mode))
@@ -236,6 +244,8 @@ for (slug, engine, mode), own in rows.groupby(["slug", "engine", "mode"], sort=F
             fact(f"{at}_launches", row.launches),
             fact(f"{at}_interval_us", row.interval_us, "µs", 1),
         ]
+        if not pd.isna(row.swept_ms):
+            facts.append(fact(f"{at}_swept_ms", row.swept_ms, "ms", 1))
         if not pd.isna(row.untraced_ms):
             facts += [
                 fact(f"{at}_untraced_ms", row.untraced_ms, "ms", 1),

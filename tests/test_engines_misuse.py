@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import pytest
 
 from engine_stage import FAKE, Serve, parameters, write_engine
 from graphgain.__main__ import main
-from graphgain.engines import session
+from graphgain.engines import profiling, session
+from graphgain.engines.client import Answer, Target, send_all
 from graphgain.engines.config import load_engines
 from graphgain.engines.foreign import read_foreign
 from graphgain.engines.kineto import ProfileError, read_trace
 from graphgain.engines.modes import Chosen, Model, find_model, profile_folder
 from graphgain.engines.points import read_kept
-from graphgain.engines.protocol import RequestError, event, usage
+from graphgain.engines.protocol import Request, RequestError, event, usage
 from graphgain.engines.server import ServerError, await_health, free_port, started
 from graphgain.engines.session import measure_engines
 from graphgain.errors import ConfigError, DocumentError, MeasureError
@@ -104,6 +106,31 @@ def test_other_requests_are_profiled_again(project: Path) -> None:
     assert first.breakdown()[0]["requests"] == 2
     (again,), _, _ = measure_engines(wanted | {"profile_requests": 3}, project / "build")
     assert again.breakdown()[0]["requests"] == 3
+
+
+def test_as_many_requests_go_out_in_the_same_way_without_a_tracer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[tuple[int, float]] = []
+
+    def send(target: Target, requests: Sequence[Request], *, pause_s: float = 0) -> list[Answer]:
+        pauses.append((len(requests), pause_s))
+        return send_all(target, requests)
+
+    monkeypatch.setattr(profiling, "send_all", send)
+    (measured,), _, _ = measure_engines(parameters(modes=["fake:on"]), project / "build")
+    assert pauses == [(1, 0), (2, profiling.PAUSE_S), (2, profiling.PAUSE_S)]
+    (row,) = measured.breakdown()
+    assert row["ttft_untraced_ms"]["n"] == row["ttft_traced_ms"]["n"] == 2
+    assert row["ttft_ms"]["n"] == 3  # the sweep's
+
+
+def test_a_profile_without_untraced_requests_is_made_again(project: Path) -> None:
+    measure_engines(parameters(modes=["fake:on"]), project / "build")
+    (path,) = (project / "build").rglob("times-8.json")
+    path.write_text(json.dumps(json.loads(path.read_text())["traced"]))  # as kept once
+    (measured,), _, _ = measure_engines(parameters(modes=["fake:on"]), project / "build")
+    assert measured.breakdown()[0]["ttft_untraced_ms"]["n"] == 2
 
 
 def test_a_profile_that_is_none_is_made_again(

@@ -170,12 +170,15 @@ def breakdown_row(
     isl_tokens: int,
     found: Sequence[Composition],
     traced_ms: Sequence[float],
-    untraced: dict[str, Any] | None,
+    untraced_ms: Sequence[float],
+    swept: dict[str, Any] | None,
     around_ms: Sequence[tuple[float, float]] | None,
 ) -> dict[str, Any]:
     """The row of a `ttft_breakdown` document for the requests of one length.
 
-    `around_ms`: of each request the time before its first launch and after its last operation.
+    `untraced_ms`: of requests sent like the traced ones. `swept`: the length's Quantity in the
+    sweep. `around_ms`: of each request the time before its first launch and after its last
+    operation.
     """
 
     def of(values: Sequence[float]) -> dict[str, Any]:
@@ -187,6 +190,7 @@ def breakdown_row(
     row = {
         "isl_tokens": isl_tokens,
         "ttft_traced_ms": of(list(traced_ms)),
+        "ttft_untraced_ms": of(list(untraced_ms)),
         "gpu_busy_ms": of([one.busy_ms for one in found]),
         "gpu_busy_percent": round(float(np.median([one.busy_percent for one in found])), 2),
         "launches_per_request": count([one.launches for one in found]),
@@ -199,8 +203,8 @@ def breakdown_row(
         "waiting_for_host_ms": of([one.waiting_for_host_ms for one in found]),
         "between_kernels_ms": of([one.between_kernels_ms for one in found]),
     }
-    if untraced:
-        row["ttft_ms"] = untraced
+    if swept:
+        row["ttft_ms"] = swept
     if around_ms:
         row["before_first_launch_ms"] = of([before for before, _ in around_ms])
         row["after_last_operation_ms"] = of([after for _, after in around_ms])

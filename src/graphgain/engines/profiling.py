@@ -34,8 +34,8 @@ def profile_length(
     requests: int,
     kept: Path,
 ) -> None:
-    """Profile so many requests of one length after a warm one, and keep the trace and their times
-    in the folder `kept`, where `composed` finds them.
+    """Send so many requests of one length after a warm one, and as many others to the profiler with
+    the same pauses; keep the trace and all times in the folder `kept`, where `composed` finds them.
 
     `folder` is where the server writes its traces; they are removed from it. Raises ProfileError
     where no complete trace appears.
@@ -43,17 +43,19 @@ def profile_length(
     run = int(time.time())
     asked = [
         request(target.protocol, sweep.served, token_ids(isl_tokens, index, sweep.vocabulary, run))
-        for index in range(requests + 1)
+        for index in range(2 * requests + 1)
     ]
     send_all(target, asked[:1])
+    # Pauses let a GPU cool: without them these requests are no measure for the traced ones.
+    untraced = send_all(target, asked[1 : requests + 1], pause_s=PAUSE_S)
     before = set(folder.rglob("*.json*"))
     body = profiler.start_body and profiler.start_body.replace("{profile}", str(folder))
     _post(target.url + profiler.start, body)
     try:
-        answers = send_all(target, asked[1:], pause_s=PAUSE_S)
+        traced = send_all(target, asked[requests + 1 :], pause_s=PAUSE_S)
     finally:
         _post(target.url + profiler.stop, None)
-    for answer in answers:
+    for answer in (*untraced, *traced):
         check_answer(answer, isl_tokens)
     fullest, others = await_trace(folder, before)
     for gzipped in (False, True):
@@ -61,14 +63,21 @@ def profile_length(
     shutil.move(fullest, _trace(kept, isl_tokens, gzipped=fullest.name.endswith(".gz")))
     for path in others:
         path.unlink()
-    times = [[each.sent_ns, each.first_token_ns, each.ttft_ms] for each in answers]
+    times = {
+        "untraced_ms": [each.ttft_ms for each in untraced],
+        "traced": [[each.sent_ns, each.first_token_ns, each.ttft_ms] for each in traced],
+    }
     write_atomically(_times(kept, isl_tokens), json.dumps(times) + "\n")
 
 
 def is_profiled(kept: Path, isl_tokens: int, requests: int) -> bool:
     """Whether the trace and the times of so many requests of a length are there."""
     path = _times(kept, isl_tokens)
-    return path.exists() and len(read_kept(path)) == requests
+    if not path.exists():
+        return False
+    times = read_kept(path)
+    # A list: what a version without the untraced requests kept.
+    return isinstance(times, dict) and len(times["traced"]) == requests
 
 
 def forget_profile(kept: Path, isl_tokens: int) -> None:
@@ -76,25 +85,27 @@ def forget_profile(kept: Path, isl_tokens: int) -> None:
     _times(kept, isl_tokens).unlink(missing_ok=True)
 
 
-def composed(kept: Path, isl_tokens: int, untraced: dict[str, Any] | None) -> dict[str, Any]:
-    """The row of the breakdown of a length that was profiled; `untraced` is its point's Quantity.
+def composed(kept: Path, isl_tokens: int, swept: dict[str, Any] | None) -> dict[str, Any]:
+    """The row of the breakdown of a length that was profiled; `swept` is its point's Quantity.
 
     Raises ProfileError where the trace does not hold the requests.
     """
     times = read_kept(_times(kept, isl_tokens))
-    spans = [(int(sent), int(token)) for sent, token, _ in times]
+    traced = times["traced"]
+    spans = [(int(sent), int(token)) for sent, token, _ in traced]
     path = _trace(kept, isl_tokens, gzipped=False)
     path = path if path.exists() else _trace(kept, isl_tokens, gzipped=True)
     trace = read_trace(path)
     try:
-        found = compose(trace, len(times), spans_us(spans, trace.base_ns))
+        found = compose(trace, len(traced), spans_us(spans, trace.base_ns))
     except ProfileError as error:
         raise ProfileError(f"{path}: {error}") from None
     return breakdown_row(
         isl_tokens,
         found,
-        [float(ttft_ms) for _, _, ttft_ms in times],
-        untraced,
+        [float(ttft_ms) for _, _, ttft_ms in traced],
+        times["untraced_ms"],
+        swept,
         around(found, spans, trace.base_ns),
     )
 

@@ -64,8 +64,8 @@ class Measured:
 
     def breakdown(self) -> list[dict[str, Any]]:
         """The rows of the breakdown, composed from the traces; raises ProfileError."""
-        untraced = {point.isl_tokens: point.quantity() for point in self.points}
-        return [composed(self.folder, isl, untraced.get(isl)) for isl in self.profiled]
+        swept = {point.isl_tokens: point.quantity() for point in self.points}
+        return [composed(self.folder, isl, swept.get(isl)) for isl in self.profiled]
 
 
 def wanted_of(parameters: Mapping[str, Any], model: Model) -> Wanted:

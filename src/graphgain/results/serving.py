@@ -103,7 +103,8 @@ class Ttft(Document):
 
 
 class BreakdownRow(Strict):
-    """What one request's time is made of; `ttft_traced_ms` includes the tracing.
+    """What one request's time is made of; `ttft_traced_ms` includes the tracing, and
+    `ttft_untraced_ms` is of requests sent in the same way just before. `ttft_ms` is the sweep's.
 
     `gpu_busy_ms` is the length of the union of kernels, copies and fills, and `gpu_busy_percent`
     its share of the time from the first launch to the end of the last operation. Launches are calls
@@ -121,6 +122,7 @@ class BreakdownRow(Strict):
     launches_per_request: Annotated[int, Field(ge=1)]
     launch_interval_us: Quantity
     ttft_ms: Quantity | None = None
+    ttft_untraced_ms: Quantity | None = None
     requests: Annotated[int, Field(ge=1)] | None = None
     graph_launches_per_request: Annotated[int, Field(ge=0)] | None = None
     kernels_per_request: Annotated[int, Field(ge=0)] | None = None
