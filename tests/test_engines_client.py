@@ -12,6 +12,7 @@ import pytest
 
 from engine_stage import SWEEP, Serve, parameters, write_engine
 from graphgain.__main__ import main
+from graphgain.engines import keeping, modes
 from graphgain.engines.client import Target, send_all
 from graphgain.engines.config import load_engines, select
 from graphgain.engines.keeping import keep_other_modes
@@ -412,3 +413,7 @@ def test_the_command_keeps_modes_on_request(
         }  # fmt: skip
         assert main(arguments) == 0
         assert {row["engine"] for row in json.loads(document.read_text())["rows"]} == {"attached"}
+
+
+def test_reading_and_measuring_name_the_same_composition_as_the_published_one() -> None:
+    assert keeping.PUBLISHED == modes.PUBLISHED

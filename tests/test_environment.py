@@ -1,8 +1,10 @@
 """pyproject.toml, the pinned requirements, environment.yml and CITATION.cff say the same; what git
 keeps is all that a clone needs."""
 
+import pkgutil
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
@@ -17,6 +19,10 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import graphgain
+import graphgain.figures
+import graphgain.publish
+import graphgain.results
+import graphgain.site
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -105,6 +111,32 @@ def test_what_dependencies_need_is_pinned_too(name: str) -> None:
     python = ".".join(default_environment()["python_version"].split(".")[:2])
     assert len(names) > len(PINNED[name])
     assert names <= pins(name, python).keys()
+
+
+# By the names they are imported by: a package of an extra is on no newcomer's machine.
+EXTRAS = {"aiohttp", "huggingface_hub", "pyarrow", "pynvml", "torch", "tvm_ffi", "zstandard"}
+BUILDING = [
+    "graphgain.__main__",
+    "graphgain.freshness",
+    "graphgain.notebooks",
+    "graphgain.workflow",
+    *(
+        module.name
+        for package in (graphgain.figures, graphgain.publish, graphgain.results, graphgain.site)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ),
+]
+
+
+def test_the_article_is_built_without_the_packages_of_an_extra() -> None:
+    code = (
+        "import importlib, sys\n"
+        f"sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
+        f"for name in {BUILDING}:\n"
+        "    importlib.import_module(name)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-1500:]
 
 
 @pytest.mark.parametrize("name", [*PINNED, "environment.yml"])
