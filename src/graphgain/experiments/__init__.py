@@ -303,7 +303,7 @@ EXPERIMENTS: dict[str, Experiment] = {
                 "models": ["lean", "transformers"],
                 "layers": 0,
                 "checkpoint": "",
-                "tokens": [128, 256, 384, 512, 768, 1024],
+                "tokens": [128, 256, 384, 512, 768, 1024, 2048, 4096],
                 "tokens_after_cached": 256,
                 "cached_tokens": [4096, 16384, 32768],
                 "tokens_beside": [128, 1024],
