@@ -38,7 +38,7 @@ from graphgain.exhibits import save_figure, save_table
 from graphgain.expected import expected_ttft, ttft_at
 from graphgain.facts import fact, machine_key, save_facts
 from graphgain.figures import agent_ttft
-from graphgain.figures.engines import label, place
+from graphgain.figures.engines import label, look, place
 from graphgain.results.serving import AgentWorkload, Ttft
 from graphgain.results.store import load_documents, load_traces, machine_labels
 from graphgain.tables import stacked
@@ -54,13 +54,18 @@ shown = [labels[name] for name in machines]
 # bounds. Between two lengths of the sweep TTFT is interpolated, below the shortest it is that of
 # the shortest. Requests beyond the longest length are left out of the mean, and it is said how
 # many those are. Of a trace of which only a summary is known there is no mean: the median request
-# has to do.
+# has to do. Modes that the article does not have are left out: they were swept less far, so that
+# their means would be of other requests.
 
 # %%
 found = []
 for machine, sweep in sweeps.items():
     rows = pd.DataFrame(
-        [(row.engine, row.mode, row.isl_tokens, row.ttft_ms.value) for row in sweep.rows],
+        [
+            (row.engine, row.mode, row.isl_tokens, row.ttft_ms.value)
+            for row in sweep.rows
+            if not look(row.engine, row.mode).one_more
+        ],
         columns=["engine", "mode", "isl_tokens", "ttft_ms"],
     )
     order = [place(row.engine, row.mode) for row in rows.itertuples()]

@@ -43,7 +43,7 @@ from graphgain.figures.engines import engine_name, label, look, place
 from graphgain.median import median_interval
 from graphgain.results.article import Statements
 from graphgain.results.forwards import PrefillGraphGain
-from graphgain.results.serving import Ttft
+from graphgain.results.serving import ClientCheck, Ttft
 from graphgain.results.store import load_documents, machine_labels
 from graphgain.serving_fit import captured_tokens, parted
 from graphgain.statements import by_name, printed_fact
@@ -237,7 +237,7 @@ modes["machine"] = [
 modes = modes.drop(columns=["slug", "text"])
 nothing = (fitted.iloc[:0], limits.iloc[:0])
 those = list(dict.fromkeys(modes["machine"])) or shown
-save_figure("ttft_modes", lambda: ttft.draw(modes, *nothing, those), modes, out)
+save_figure("ttft_modes", lambda: ttft.draw(modes, *nothing, those, octaves=True), modes, out)
 
 # %% [markdown]
 # ## Who is faster, and from where on
@@ -447,8 +447,8 @@ save_table("ttft_engines", runs, stacked(runs, RUN, own), out)
 
 # %% [markdown]
 # What the client takes by itself, against a server that answers at once, and what another client
-# measured on the same server by turns. A turn of one client and the next turn of the other follow
-# each other within a second; the median of their differences is what counts.
+# measured on the same server by turns, and then at that other one. A turn of one client and the next
+# turn of the other follow each other within a second; the median of their differences is what counts.
 
 
 # %%
@@ -462,12 +462,27 @@ def interval_text(turns: list[float]) -> str:
     return f"{low} to {high}"
 
 
+def alone_apart(check: ClientCheck) -> list[float]:
+    """How much longer this client takes by itself than the other one, in ms, turn by turn."""
+    both = (check.ours_alone_ms, check.other_alone_ms)
+    ours, other = ((alone.runs or []) if alone else [] for alone in both)
+    return [mine - theirs for mine, theirs in zip(ours, other, strict=True)]
+
+
+ALONE = "a server that answers at once"
 CLIENT = ["what", "tokens", "this client (ms)", "other (ms)", "difference (ms)", "95% interval"]
+checks = [
+    (name, check)
+    for name, document in documents.items()
+    for check in sorted(
+        document.client_check or [], key=lambda check: place(check.engine, check.mode)
+    )
+]
 clients = pd.DataFrame(
     [
         {
             "machine": labels[name],
-            "what": "a server that answers at once",
+            "what": ALONE,
             "tokens": text.number(cost.isl_tokens),
             "this client (ms)": text.quantity_with_interval(cost.ttft_ms, 2),
             "other (ms)": "—",
@@ -487,10 +502,20 @@ clients = pd.DataFrame(
             "difference (ms)": text.number(check.difference_ms.value, 1),
             "95% interval": interval_text(check.difference_ms.runs or []),
         }
-        for name, document in documents.items()
-        for check in sorted(
-            document.client_check or [], key=lambda check: place(check.engine, check.mode)
-        )
+        for name, check in checks
+    ]
+    + [
+        {
+            "machine": labels[name],
+            "what": f"{ALONE}: {check.other}",
+            "tokens": text.number(check.isl_tokens),
+            "this client (ms)": text.quantity(check.ours_alone_ms, 2),
+            "other (ms)": text.quantity(check.other_alone_ms, 2),
+            "difference (ms)": text.number(float(np.median(apart)), 1),
+            "95% interval": interval_text(apart),
+        }
+        for name, check in checks
+        if (apart := alone_apart(check))
     ],
     columns=["machine", *CLIENT],
 )
@@ -645,6 +670,12 @@ for slug, document in documents.items():
             *(
                 fact(f"{at}_{name}_ms", value, "ms", 1)
                 for name, value in zip(("low", "high"), interval, strict=True)
+            ),
+            fact(f"{at}_less_percent", -100 * float(np.median(turns)) / check.other_ms.value, "%", 1),
+            *(
+                fact(f"{at}_less_alone_ms", -float(np.median(apart)), "ms", 1)
+                for apart in [alone_apart(check)]
+                if apart
             ),
             fact(f"{at}_ours_ms", check.ours_ms.value, "ms", 1),
             fact(f"{at}_other_ms", check.other_ms.value, "ms", 1),

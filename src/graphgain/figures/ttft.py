@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
+from matplotlib.ticker import FixedLocator, MultipleLocator, NullLocator
 
 from graphgain.figures.engines import color, label, look
 from graphgain.figures.labels import label_ends
@@ -16,9 +16,15 @@ _FEW_LENGTHS = 24
 
 
 def draw(
-    data: pd.DataFrame, fits: pd.DataFrame, limits: pd.DataFrame, machines: Sequence[str]
+    data: pd.DataFrame,
+    fits: pd.DataFrame,
+    limits: pd.DataFrame,
+    machines: Sequence[str],
+    *,
+    octaves: bool = False,
 ) -> Figure:
-    """One panel a machine, below each other, on one scale of prompt lengths.
+    """One panel a machine, below each other, on one scale of prompt lengths: linear, so that a line
+    is a line, or in octaves, where many lines are to be told apart at short lengths.
 
     `data` has the columns machine, engine, mode, isl_tokens, ttft_ms, low_ms and high_ms (drawn as
     a band where they are known), `fits` the first five of fitted models, drawn dotted. `limits` has
@@ -34,7 +40,10 @@ def draw(
         draw_lines(axes, data[data["machine"] == machine])
         _draw_fits(axes, fits[fits["machine"] == machine])
         _mark_limits(axes, limits[limits["machine"] == machine])
-        axes.xaxis.set_major_locator(MultipleLocator(1024))
+        if octaves:
+            _in_octaves(axes, data["isl_tokens"])
+        else:
+            axes.xaxis.set_major_locator(MultipleLocator(1024))
         axes.set_xlabel("prompt length (tokens), nothing cached")
         if len(present) > 1:
             axes.set_title(machine)
@@ -99,6 +108,16 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylabel("TTFT, p50 (ms)")
+
+
+def _in_octaves(axes: Axes, lengths: "pd.Series[int]") -> None:
+    shortest, longest = int(lengths.min()), int(lengths.max())
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(shortest / 1.1, longest)
+    doubled = [shortest << octave for octave in range((longest // shortest).bit_length())]
+    axes.xaxis.set_major_locator(FixedLocator(doubled))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 def _draw_fits(axes: Axes, fits: pd.DataFrame) -> None:
