@@ -447,8 +447,9 @@ save_table("ttft_engines", runs, stacked(runs, RUN, own), out)
 
 # %% [markdown]
 # What the client takes by itself, against a server that answers at once, and what another client
-# measured on the same server by turns, and then at that other one. A turn of one client and the next
-# turn of the other follow each other within a second; the median of their differences is what counts.
+# measured on the same server by turns, and then at that other one. A turn of one client and the
+# next turn of the other follow each other within a second; the median of their differences is what
+# counts.
 
 
 # %%
@@ -671,7 +672,9 @@ for slug, document in documents.items():
                 fact(f"{at}_{name}_ms", value, "ms", 1)
                 for name, value in zip(("low", "high"), interval, strict=True)
             ),
-            fact(f"{at}_less_percent", -100 * float(np.median(turns)) / check.other_ms.value, "%", 1),
+            fact(
+                f"{at}_less_percent", -100 * float(np.median(turns)) / check.other_ms.value, "%", 1
+            ),
             *(
                 fact(f"{at}_less_alone_ms", -float(np.median(apart)), "ms", 1)
                 for apart in [alone_apart(check)]
