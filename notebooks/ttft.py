@@ -442,6 +442,8 @@ runs = pd.DataFrame(
     ],
     columns=["machine", *RUN],
 )
+if (runs["node"] == "—").all():
+    runs, RUN = runs.drop(columns="node"), [name for name in RUN if name != "node"]
 own = list(dict.fromkeys(runs["machine"])) or shown  # the article does not tell this of its own
 save_table("ttft_engines", runs, stacked(runs, RUN, own), out)
 
