@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphgain.figures.machines import draw_absent, machine_color, name_lines, note_absent
+from graphgain.figures.octaves import in_octaves
 from graphgain.figures.style import ink
 
 MEASURES = (("saved_ms", "saved (ms)", ".2f"), ("saved_percent", "saved (%)", ".1f"))
@@ -75,11 +76,10 @@ def _draw_line(
 def _finish(
     grid: Sequence[Sequence[Axes]], cached: pd.DataFrame, data: pd.DataFrame, lengths: list[int]
 ) -> None:
-    tokens = sorted(set(data.loc[data["cached_tokens"] == 0, "tokens"]))
+    tokens = set(data.loc[data["cached_tokens"] == 0, "tokens"])
     grid[0][0].set_title("empty cache")
     grid[1][0].set_xlabel("tokens to prefill")
-    grid[1][0].set_xticks(tokens, [f"{length:,}" for length in tokens], fontsize=9.5)
-    grid[1][0].set_xlim(0, 1.06 * max(tokens))
+    in_octaves(grid[1][0], tokens)
     if lengths:
         steps = sorted({0, *cached["cached_tokens"]})
         names = [f"{step // 1024}k" if step else "0" for step in steps]

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphgain.figures.machines import draw_absent, machine_color, name_lines, note_absent
+from graphgain.figures.octaves import in_octaves
 from graphgain.figures.style import ink
 
 
@@ -39,11 +40,10 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
         va="bottom",
         fontsize=9.5,
     )
-    tokens = sorted(set(data.loc[data["cached_tokens"] == 0, "tokens"]) or set(data["tokens"]))
+    tokens = set(data.loc[data["cached_tokens"] == 0, "tokens"]) or set(data["tokens"])
     above.set_ylim(0.7 * data["waiting_launches"].min(), 1.15 * data["launches"].max())
     below.set_ylim(0, 1.15 * data["host_issue_ms"].max())
-    below.set_xlim(0, 1.06 * max(tokens))
-    below.set_xticks(tokens, [f"{length:,}" for length in tokens])
+    in_octaves(below, tokens)
     above.set_title("launches still waiting when the host is done")
     below.set_title("host time to issue all launches (ms)")
     below.set_xlabel("tokens to prefill   (● empty cache, ◇ behind cached tokens)")

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, MultipleLocator, NullLocator
+from matplotlib.ticker import MultipleLocator
 
 from graphgain.figures.engines import color, label, look
 from graphgain.figures.labels import label_ends
 from graphgain.figures.machines import draw_absent, note_absent
+from graphgain.figures.octaves import in_octaves
 from graphgain.figures.style import faint
 
 _FEW_LENGTHS = 24
@@ -41,7 +42,8 @@ def draw(
         _draw_fits(axes, fits[fits["machine"] == machine])
         _mark_limits(axes, limits[limits["machine"] == machine])
         if octaves:
-            _in_octaves(axes, data["isl_tokens"])
+            in_octaves(axes, data["isl_tokens"])
+            axes.set_xlim(right=data["isl_tokens"].max())  # where the names begin
         else:
             axes.xaxis.set_major_locator(MultipleLocator(1024))
         axes.set_xlabel("prompt length (tokens), nothing cached")
@@ -108,16 +110,6 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_ylabel("TTFT, p50 (ms)")
-
-
-def _in_octaves(axes: Axes, lengths: "pd.Series[int]") -> None:
-    shortest, longest = int(lengths.min()), int(lengths.max())
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(shortest / 1.1, longest)
-    doubled = [shortest << octave for octave in range((longest // shortest).bit_length())]
-    axes.xaxis.set_major_locator(FixedLocator(doubled))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 def _draw_fits(axes: Axes, fits: pd.DataFrame) -> None:
