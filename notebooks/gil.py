@@ -277,7 +277,7 @@ not_found = [
         "machine": labels[name],
         "setting": f"Python {one.release.rstrip('t')}"
         + (", free-threaded" if one.free_threaded else ""),
-        **dict.fromkeys(LEVERS[1:], "–"),
+        **dict.fromkeys(LEVERS[1:], "—"),
         "p99.9 (µs)": one.skipped,
     }
     for name, document in documents.items()

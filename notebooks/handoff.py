@@ -140,7 +140,7 @@ for (*_, kernel_us), case in small.groupby(["name", "grid_blocks", "kernel_us"],
         "machine": case["machine"].iloc[0],
         "grid": case["grid"].iloc[0],
         "length (µs)": f"{kernel_us:g}",
-        "own time (µs)": "–"
+        "own time (µs)": "—"
         if case["own_us"].isna().any()
         else text.number(case["own_us"].iloc[0], 2),
     }

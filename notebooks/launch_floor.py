@@ -157,7 +157,7 @@ listed = pd.DataFrame(
         for name, row in graphs
     ],
     columns=["machine", "kernels", *CELLS, "past the queue"],
-).fillna("–")
+).fillna("—")
 shown_columns = ["kernels", *CELLS, "past the queue"]
 save_table("graph_length", lengths, stacked(listed, shown_columns, shown_machines), out)
 

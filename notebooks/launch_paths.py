@@ -228,7 +228,7 @@ cells = pd.DataFrame(
     [
         {
             "path": described[path].label,
-            "call chain": code(described[path].call_chain or "–") + used_in(described[path]),
+            "call chain": code(described[path].call_chain or "—") + used_in(described[path]),
             "machine": labels[name],
             "text": ("about " if row.host_us.approximate else "")
             + text.quantity_with_interval(row.host_us, 0 if row.host_us.approximate else 2, "µs")
@@ -247,7 +247,7 @@ without = [label for label in shown_machines if label not in with_paths]
 table = side_by_side(cells, ["path", "call chain"], with_paths if paths else shown_machines)
 if paths and without:
     absent = {"path": ", ".join(without), "call chain": NOT_MEASURED}
-    absent |= dict.fromkeys(with_paths, "–")
+    absent |= dict.fromkeys(with_paths, "—")
     table = pd.concat([table, pd.DataFrame([absent])], ignore_index=True)
 reasons = pd.DataFrame(
     [

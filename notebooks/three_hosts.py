@@ -152,7 +152,7 @@ save_figure("kernel_handover", lambda: kernel_handover.draw(later, shown_machine
 # %%
 def shown(value: Quantity | None, digits: int) -> str:
     """A quantity for a cell."""
-    return text.quantity_with_interval(value, digits) if value else "–"
+    return text.quantity_with_interval(value, digits) if value else "—"
 
 
 def host_name(step: DecodeStep, host: str) -> str:

@@ -160,7 +160,7 @@ for (slug, machine, engine, mode), curve in rows.groupby(
                 "intercept_ms": found.intercept_ms if found else np.nan,
                 "slope_ms_per_1k": found.slope_ms_per_1k if found else np.nan,
                 "knee_tokens": found.knee_tokens if found else np.nan,
-                "residual_percent": found.residual_percent if found else np.nan,
+                "residual_percent": part.residual_percent,
             }
         )
 FIT = [
@@ -373,22 +373,22 @@ save_table(
 
 # %%
 NAMES = {"captured": "up to the captured size", "above": "above the captured size", "all": "all"}
-FITTED = ["engine", "lengths (tokens)", "host's level (ms)", "GPU (ms per 1,024 tokens)",
-          "at 0 tokens (ms)", "host-bound up to (tokens)", "off by (median)"]  # fmt: skip
+FITTED = ["engine", "lengths (tokens)", "level (ms)", "line (ms per 1,024 tokens)",
+          "line at 0 (ms)", "level up to (tokens)", "off by (median)"]  # fmt: skip
 listed = pd.DataFrame(
     [
         {
             "machine": row.machine,
             "engine": label(row.engine, row.mode),
             "lengths (tokens)": text.span(row.first_tokens, row.last_tokens),
-            "host's level (ms)": "—" if np.isnan(row.level_ms) else text.number(row.level_ms, 1),
-            "GPU (ms per 1,024 tokens)": "—"
+            "level (ms)": "—" if np.isnan(row.level_ms) else text.number(row.level_ms, 1),
+            "line (ms per 1,024 tokens)": "—"
             if np.isnan(row.slope_ms_per_1k)
             else text.number(row.slope_ms_per_1k, 1),
-            "at 0 tokens (ms)": "—"
+            "line at 0 (ms)": "—"
             if np.isnan(row.intercept_ms)
             else text.number(row.intercept_ms, 1),
-            "host-bound up to (tokens)": "—"
+            "level up to (tokens)": "—"
             if np.isnan(row.knee_tokens)
             else text.number(round(row.knee_tokens, -1)),
             "off by (median)": "—"

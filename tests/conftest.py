@@ -15,7 +15,7 @@ pytest_plugins = ["engine_stage"]
 
 @pytest.fixture(scope="session", autouse=True)
 def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The locks lie in the temporary folder: whoever measures here meanwhile must not fail tests."""
+    """The locks lie in the temporary folder: who measures here meanwhile must not fail tests."""
     folder = str(tmp_path_factory.mktemp("tmp"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "TMPDIR", folder)

@@ -25,7 +25,7 @@ from graphgain.figures.machines import draw_absent, machine_color
 from graphgain.figures.style import theme
 from graphgain.figures.themes import THEMES
 from graphgain.notebooks import read_notebook, run
-from graphgain.tables import NOT_MEASURED, side_by_side, stacked
+from graphgain.tables import ABSENT, NOT_MEASURED, side_by_side, stacked
 from notebook_source import ROOT, Executed, executed_once, run_cells
 
 RESULTS = ROOT / "results"
@@ -326,7 +326,7 @@ def test_stacked_gives_an_absent_machine_one_row() -> None:
     rows = pd.DataFrame({"machine": ["m", "m"], "x": ["1", "2"], "y": ["3", "4"]})
     shown = stacked(rows, ["x", "y"], ["o", "m"])
     assert shown.values.tolist() == [
-        ["o", NOT_MEASURED, "–"],
+        ["o", NOT_MEASURED, ABSENT],
         ["m", "1", "3"],
         ["", "2", "4"],
     ]
@@ -341,3 +341,15 @@ def test_a_notebook_runs_as_the_workflow_runs_it(
     run(notebook, {"machines": PUBLISHED}, tmp_path)
     for name in notebook.outputs().values():
         assert (tmp_path / name).stat().st_size > 0, name
+
+
+def test_a_column_of_numbers_is_flush_right_whatever_was_not_measured() -> None:
+    shown = pd.DataFrame(
+        {
+            "number": ["1,024 [1–2]", ABSENT, ""],
+            "negative": ["−3", NOT_MEASURED, "~4"],
+            "word": ["on", ABSENT, "1"],
+            "none": [ABSENT, ABSENT, NOT_MEASURED],
+        }
+    )
+    assert exhibits.pipe_table(shown).splitlines()[1] == "| ---: | ---: | :--- | :--- |"

@@ -32,6 +32,17 @@ def test_a_mode_that_the_host_never_binds_has_no_level() -> None:
     assert found.intercept_ms == pytest.approx(10) and found.residual_percent < 1e-6
 
 
+@pytest.mark.parametrize("rise", [0.0, -0.2, 0.005])
+def test_flat_times_have_a_level_and_no_line(rise: float) -> None:
+    noise = np.random.default_rng(3).normal(1, 0.04, (20, len(LENGTHS)))
+    for scatter in noise:
+        times = 50 * scatter * (1 + rise * np.array(LENGTHS) / max(LENGTHS))
+        (whole,) = parted(LENGTHS, list(times))
+        assert whole.flat and whole.model is None
+        assert whole.level_ms == pytest.approx(np.median(times))
+        assert whole.residual_percent is not None and 1 < whole.residual_percent < 10
+
+
 def test_the_order_of_the_lengths_does_not_matter() -> None:
     times = [model(75, 8, 87, isl) for isl in LENGTHS]
     assert fit(LENGTHS[::-1], times[::-1]) == fit(LENGTHS, times)
@@ -50,7 +61,7 @@ def test_captured_lengths_are_a_part_of_their_own() -> None:
     times = [80.0 if isl <= 512 else model(130, 8, 87, isl) for isl in LENGTHS]
     below, above = parted(LENGTHS[::-1], times[::-1], 512)
     assert (below.which, below.lengths, below.level_ms) == ("captured", captured, 80.0)
-    assert below.model is None
+    assert below.model is None and below.residual_percent == 0 and not below.flat
     assert above.which == "above" and above.lengths == LENGTHS[len(captured) :]
     assert above.model == fit(LENGTHS[len(captured) :], times[len(captured) :])
     assert above.level_ms == pytest.approx(130)

@@ -2,7 +2,7 @@
 
 import io
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from graphgain.figures.style import theme
 from graphgain.figures.themes import THEMES
 from graphgain.files import write_atomically
+from graphgain.tables import ABSENT, NOT_MEASURED
 
 Draw = Callable[[], Figure]
 
@@ -57,7 +58,7 @@ def save_figure(name: str, draw: Draw, data: pd.DataFrame, out: str | Path) -> F
 def save_table(name: str, data: pd.DataFrame, shown: pd.DataFrame, out: str | Path) -> pd.DataFrame:
     """Write a table twice: `tables/NAME.csv` with `data`, `tables/NAME.md` with the text `shown`.
 
-    Columns of `shown` whose every cell begins like a number are set flush right.
+    Columns of `shown` in which whatever was measured begins like a number are set flush right.
     """
     folder = Path(out) / "tables"
     write_atomically(folder / f"{name}.csv", data.to_csv(index=False, lineterminator="\n"))
@@ -70,13 +71,14 @@ def pipe_table(shown: pd.DataFrame) -> str:
     cells = [
         [str(value).replace("|", "\\|") for value in row] for row in shown.itertuples(index=False)
     ]
-    numeric = [
-        bool(column) and all(text[:1].isdigit() or text[:1] in "−–~+" for text in column)
-        for column in zip(*cells, strict=True)
-    ]
-    rule = ["---:" if right else ":---" for right in numeric]
+    rule = ["---:" if _is_numeric(column) else ":---" for column in zip(*cells, strict=True)]
     lines = [[str(name) for name in shown.columns], rule, *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    told = [text for text in column if text not in ("", ABSENT, NOT_MEASURED)]
+    return bool(told) and all(text[0].isdigit() or text[0] in "−~+" for text in told)
 
 
 def _laid_out(figure: Figure) -> Figure:

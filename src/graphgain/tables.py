@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 NOT_MEASURED = "not measured"
+ABSENT = "—"
+"""What a cell shows where there is nothing to tell."""
 
 
 def side_by_side(rows: pd.DataFrame, index: Sequence[str], machines: Sequence[str]) -> pd.DataFrame:
@@ -15,7 +17,7 @@ def side_by_side(rows: pd.DataFrame, index: Sequence[str], machines: Sequence[st
     """
     keys = list(index)
     if rows.empty:
-        return pd.DataFrame([dict.fromkeys(keys, "–") | dict.fromkeys(machines, NOT_MEASURED)])
+        return pd.DataFrame([dict.fromkeys(keys, ABSENT) | dict.fromkeys(machines, NOT_MEASURED)])
     shown = rows[keys].drop_duplicates()
     for machine in machines:
         own = rows.loc[rows["machine"] == machine, [*keys, "text"]]
@@ -34,7 +36,7 @@ def stacked(rows: pd.DataFrame, columns: Sequence[str], machines: Sequence[str])
         own = rows[rows["machine"] == machine] if not rows.empty else rows
         if own.empty:
             cells = {"machine": machine, columns[0]: NOT_MEASURED}
-            own = pd.DataFrame([cells | dict.fromkeys(columns[1:], "–")])
+            own = pd.DataFrame([cells | dict.fromkeys(columns[1:], ABSENT)])
         names = [machine, *[""] * (len(own) - 1)]
         blocks.append(own[["machine", *columns]].assign(machine=names))
     return pd.concat(blocks, ignore_index=True)

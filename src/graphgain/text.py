@@ -18,7 +18,8 @@ def with_unit(text: str, unit: str) -> str:
 
 
 def span(low: float, high: float, digits: int = 0) -> str:
-    """A range, written with an en dash; one number where both ends print the same.
+    """A range, written with an en dash, or with "to" where it begins below zero; one number where
+    both ends print the same.
 
     Decimals that are zero at both ends are left out: 2.700 and 2.830 are printed 2.70–2.83.
     """
@@ -26,7 +27,9 @@ def span(low: float, high: float, digits: int = 0) -> str:
     while digits and all(end.endswith("0") for end in ends):
         digits -= 1
         ends = number(low, digits), number(high, digits)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+    if ends[0] == ends[1]:
+        return ends[0]
+    return (" to " if low < 0 else "–").join(ends)
 
 
 def quantity(measured: Quantity, digits: int = 0, unit: str = "") -> str:

@@ -27,17 +27,20 @@ def ttft_lines(document: Ttft) -> Iterator[str]:
 
 def _part_lines(part: Part) -> Iterator[str]:
     which = text.span(part.lengths[0], part.lengths[-1])
-    if part.which == "captured":
-        yield f"  {which} tokens, captured: {part.level_ms:.1f} ms"
-    if part.model is None:
-        return
-    line = f"{part.model.slope_ms_per_1k:.1f} ms for every 1,024 tokens, the GPU's"
-    knee, level = part.model.knee_tokens, part.level_ms
-    if level is not None and knee is not None:
-        line = f"{level:.1f} ms up to about {text.number(round(knee, -1))}, the host's; then {line}"
-    off = part.model.residual_percent
+    off = part.residual_percent or 0.0
     doubt = f" (off by {off:.1f}%, median)" if off > _WELL_FITTED_PERCENT else ""
-    yield f"  {which} tokens: {line}{doubt}"
+    level = part.level_ms
+    if part.which == "captured":
+        yield f"  {which} tokens, captured: {level:.1f} ms{doubt}"
+    elif part.flat:
+        yield f"  {which} tokens: {level:.1f} ms, flat over the whole range{doubt}"
+    elif part.model is not None:
+        line = f"{part.model.slope_ms_per_1k:.1f} ms for every 1,024 tokens, the GPU's"
+        knee = part.model.knee_tokens
+        if level is not None and knee is not None:
+            upto = text.number(round(knee, -1))
+            line = f"{level:.1f} ms up to about {upto}, the host's; then {line}"
+        yield f"  {which} tokens: {line}{doubt}"
 
 
 def breakdown_lines(document: TtftBreakdown) -> Iterator[str]:

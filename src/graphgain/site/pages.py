@@ -195,7 +195,7 @@ def _document_row(document: Document) -> tuple[str, str, str, str]:
 def _state(state: Freshness) -> str:
     """Fresh or stale and why; a published document is neither."""
     if state.state == "published":
-        return "–"
+        return "—"
     return _badge(state).strip() + f" {'; '.join(state.reasons)}" if state.reasons else state.state
 
 
