@@ -633,6 +633,17 @@ for row in fits.itertuples():
         )
         if not np.isnan(value)
     ]
+levels = {
+    (row.slug, row.engine, row.mode): row.level_ms
+    for row in fits.itertuples()
+    if row.part in ("all", "captured")
+}
+for slug in documents:
+    for engine, (on, off) in PAIRS.items():
+        saved_ms = levels.get((slug, *off), np.nan) - levels.get((slug, *on), np.nan)
+        if not np.isnan(saved_ms):
+            key = f"ttft.{machine_key(slug)}.{engine}_graph_lowers_level_ms"
+            facts.append(fact(key, float(saved_ms), "ms", 1))
 for row in limits.itertuples():
     key = f"ttft.{machine_key(row.slug)}.{row.engine}_{row.mode.replace('-', '_')}"
     own = rows[(rows["slug"] == row.slug) & (rows["engine"] == row.engine)]

@@ -3,7 +3,7 @@
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,10 @@ def add_commands(commands: "_SubParsersAction[ArgumentParser]") -> None:
     )
     ttft.add_argument("--port", type=int, help="first port (default: any free one)")
     ttft.add_argument(
-        "--attach", metavar="URL", help="a server that runs already (--served, --model)"
+        "--attach",
+        metavar="URL",
+        help="a server that runs already (--served, --model); an interrupted sweep goes on by the "
+        "URL: say --force where another server has it now",
     )
     ttft.add_argument("--attach-protocol", choices=("openai", "sglang"))
     ttft.add_argument("--served", help="the model's name there")
@@ -114,9 +117,17 @@ def _measure(options: argparse.Namespace) -> None:
     build = options.build or BUILD
     for needed in (folder, build):
         _check_writable(needed)
+    if options.attach:
+        overrides["attach"] = _server(options.attach)
     pairs = chosen_pairs(find_experiment("ttft").with_overrides(overrides))
     elsewhere = all(engine.url for engine, _ in pairs)
-    for name in ("ttft",) if _without_breakdown(options) else ("ttft", "ttft_breakdown"):
+    names = ["ttft"] if _without_breakdown(options) else ["ttft", "ttft_breakdown"]
+    if len(names) > 1 and not any(engine.profiler for engine, _ in pairs):
+        print("no breakdown: none of the chosen engines has a profiler in config/engines")
+        names.remove("ttft_breakdown")
+    if options.keep:
+        _check_kept(folder / "ttft.json", find_experiment("ttft").with_overrides(overrides))
+    for name in names:
         # The second one finds everything measured by the first.
         experiment = find_experiment(name)
         if elsewhere:
@@ -148,10 +159,36 @@ def _measure(options: argparse.Namespace) -> None:
             print(line)
         print(f"written to {path}")
         overrides["again"] = False
+    print("now `make report` shows it")
 
 
 def _without_breakdown(options: argparse.Namespace) -> bool:
     return bool(options.no_breakdown or options.attach or options.profile_lengths == [0])
+
+
+def _check_kept(path: Path, parameters: Mapping[str, Any]) -> None:
+    """Raises ConfigError, before anything is measured, where the modes that a document keeps were
+    asked otherwise than the new ones will be."""
+    from graphgain.errors import ConfigError
+
+    if not path.exists():
+        return
+    kept = _read(path)["parameters"]
+    for name, asked in (
+        ("requests_per_length", "requests"),
+        ("warmup_requests", "warmup_requests"),
+        ("concurrency", "concurrency"),
+    ):
+        if kept.get(name) != parameters[asked]:
+            raise ConfigError(
+                f"{path}: its modes were measured with {name} {kept.get(name)}, these would be "
+                f"with {parameters[asked]}; ask for as many, or measure into another folder (--out)."
+            )
+
+
+def _server(url: str) -> str:
+    """A server's URL without the path of its API, which OpenAI's clients have at its end."""
+    return url.rstrip("/").removesuffix("/v1")
 
 
 def _check_writable(folder: Path) -> None:

@@ -176,6 +176,7 @@ _SERVING: Parameters = {
 _SERVING_SCOPE = (
     *("modes", "lengths", "passes", "profile_lengths", "profile_requests"),
     *("check_lengths", "check_rounds", "check_requests", "together", "again", "port"),
+    *("attach", "attach_protocol", "served"),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -31,7 +31,7 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
     for axes, ((machine, trace), rows) in zip(grid[:, 0], panels, strict=True):
         _draw_bars(axes, rows)
         of_summary = ": only a summary is known" * bool(rows["mean_ms"].isna().all())
-        axes.set_title(f"{trace}{f' ({machine})' if several else ''}{of_summary}")
+        axes.set_title(f"{f'{machine}: ' if several else ''}{trace}{of_summary}", fontsize="small")
         axes.set_xlim(0, right)
     grid[-1, 0].set_xlabel("TTFT (ms)")
     figure.legend(
