@@ -25,6 +25,7 @@ from graphgain.engines.protocol import Request, RequestError, event, usage
 from graphgain.engines.server import ServerError, await_health, free_port, started
 from graphgain.engines.session import measure_engines
 from graphgain.errors import ConfigError, DocumentError, MeasureError
+from graphgain.freshness import check_document
 
 TRACES = Path(__file__).parent / "traces"
 
@@ -178,21 +179,76 @@ def test_an_interrupted_pass_goes_on(project: Path, monkeypatch: pytest.MonkeyPa
     assert [len(point.ttft_ms) for point in measured.points] == [3, 3]
 
 
-def test_modes_measured_in_another_way_are_not_joined(
-    project: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("requests_per_length", ["--requests", "3"]),
+        ("warmup_requests", ["warmup_requests: 2"]),
+        ("concurrency", ["concurrency: 2"]),
+    ],
+)
+def test_modes_asked_in_another_way_are_refused_before_anything_is_measured(
+    name: str, other: list[str], project: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = project / "results" / "here"
     with serve() as url:
         assert command(out, "--attach", url) == 0
-        before = (out / "ttft.json").read_text()
-        other = ["--lengths", "8", "--requests", "3", "--out", str(out)]
-        assert main(["ttft", "--attach", url, "--keep", *other]) == 1
-        assert "measured with requests_per_length 2, these with 3" in capsys.readouterr().err
-        assert (out / "ttft.json").read_text() == before
-        (out / "ttft.json").write_text("{}")
+    before = (out / "ttft.json").read_text()
+    if not other[0].startswith("--"):
+        (project / "config" / "config.yaml").write_text(
+            "experiments:\n  ttft:\n    " + other.pop()
+        )
+    kept = ["ttft", "--attach", url, "--keep", "--lengths", "8", "--out", str(out)]
+    # The server is gone: had it been asked, that would be the error.
+    assert main([*kept, *(other or ["--requests", "2"])]) == 1
+    assert f"its modes were measured with {name}" in capsys.readouterr().err
+    assert (out / "ttft.json").read_text() == before
+
+
+def test_a_document_that_is_none_is_not_joined(
+    project: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = project / "results" / "here"
+    out.mkdir(parents=True)
+    (out / "ttft.json").write_text("{}")
+    with serve() as url:
         assert command(out, "--attach", url, "--keep") == 1
-        assert "ttft.json" in capsys.readouterr().err
-        assert (out / "ttft.json").read_text() == "{}"
+    assert "ttft.json" in capsys.readouterr().err
+    assert (out / "ttft.json").read_text() == "{}"
+
+
+def test_a_server_may_be_named_by_the_path_of_its_api(project: Path, serve: Serve) -> None:
+    out = project / "results" / "here"
+    with serve() as url:
+        for number, path in enumerate(("", "/", "/v1", "/v1/")):
+            folder = out / str(number)
+            assert command(folder, "--attach", url + path) == 0
+            found = json.loads((folder / "ttft.json").read_text())["provenance"]["parameters"]
+            assert found["attach"] == url
+
+
+def test_which_server_was_asked_does_not_make_a_document_stale(
+    project: Path, serve: Serve
+) -> None:
+    out = project / "results" / "here"
+    with serve() as url:
+        assert command(out, "--attach", url, "--served", "fake") == 0
+    wanted = {"ttft": {"requests": 2}}
+    assert check_document(out / "ttft.json", wanted).state == "fresh"
+    assert check_document(out / "ttft.json").reasons == ("parameter requests 2 → 10",)
+
+
+def test_an_engine_without_a_profiler_has_no_breakdown(
+    project: Path, serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = project / "results" / "here"
+    swept = ["--lengths", "8", "16", "--requests", "2", "--out", str(out), "--label", "here"]
+    with serve() as url:
+        write_engine(project, command=None, url=url, profiler=None, random_weights_arguments=None)
+        assert main(["ttft", "fake:on", *swept]) == 0
+    assert "no breakdown: none of the chosen engines has a profiler" in capsys.readouterr().out
+    assert (out / "ttft.json").exists()
+    assert not (out / "ttft_breakdown.json").exists()
 
 
 def test_a_document_that_is_replaced_is_told(

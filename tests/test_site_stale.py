@@ -11,6 +11,7 @@ from graphgain.experiments import EXPERIMENTS
 from graphgain.measuring.provenance import source_hash
 from graphgain.notebooks import Notebook
 from graphgain.site.stage import Origin, stage
+from graphgain.tables import ABSENT
 from notebook_source import ROOT
 
 MACHINES = ("gb300-published", "h200")
@@ -112,7 +113,7 @@ def test_a_fresh_document_has_no_badge(site: Site) -> None:
 def test_a_published_document_is_neither(site: Site) -> None:
     site.stage({"launch_floor": {"launches": 400}})
     page = (site.out / "machines" / "gb300-published.qmd").read_text(encoding="utf-8")
-    assert row(page, "launch_floor").endswith("| – |")
+    assert row(page, "launch_floor").endswith(f"| {ABSENT} |")
 
 
 def test_the_declaration_of_listings_is_not_served(site: Site) -> None:

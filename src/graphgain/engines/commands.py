@@ -182,7 +182,8 @@ def _check_kept(path: Path, parameters: Mapping[str, Any]) -> None:
         if kept.get(name) != parameters[asked]:
             raise ConfigError(
                 f"{path}: its modes were measured with {name} {kept.get(name)}, these would be "
-                f"with {parameters[asked]}; ask for as many, or measure into another folder (--out)."
+                f"with {parameters[asked]}; ask for the same, or measure into another folder "
+                "(--out)."
             )
 
 
