@@ -195,9 +195,7 @@ def test_modes_asked_in_another_way_are_refused_before_anything_is_measured(
         assert command(out, "--attach", url) == 0
     before = (out / "ttft.json").read_text()
     if not other[0].startswith("--"):
-        (project / "config" / "config.yaml").write_text(
-            "experiments:\n  ttft:\n    " + other.pop()
-        )
+        (project / "config" / "config.yaml").write_text("experiments:\n  ttft:\n    " + other.pop())
     kept = ["ttft", "--attach", url, "--keep", "--lengths", "8", "--out", str(out)]
     # The server is gone: had it been asked, that would be the error.
     assert main([*kept, *(other or ["--requests", "2"])]) == 1
@@ -227,9 +225,7 @@ def test_a_server_may_be_named_by_the_path_of_its_api(project: Path, serve: Serv
             assert found["attach"] == url
 
 
-def test_which_server_was_asked_does_not_make_a_document_stale(
-    project: Path, serve: Serve
-) -> None:
+def test_which_server_was_asked_does_not_make_a_document_stale(project: Path, serve: Serve) -> None:
     out = project / "results" / "here"
     with serve() as url:
         assert command(out, "--attach", url, "--served", "fake") == 0
