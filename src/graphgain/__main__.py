@@ -2,6 +2,7 @@
 and numpy, so that it runs on a bare GPU machine."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from graphgain.traces.commands import add_commands as add_trace_command
 from graphgain.unroll.commands import add_commands as add_unroll
 
 _HUNG_UP = 128 + signal.SIGHUP
+_NOBODY_READS = 128 + signal.SIGPIPE
 _TERMINATED = 128 + signal.SIGTERM
 
 
@@ -26,10 +28,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     _unwind_on_hangup()
     try:
-        return int(options.command(options) or 0)
+        code = int(options.command(options) or 0)
+        sys.stdout.flush()
+        return code
     except GraphgainError as error:
         print(f"graphgain: error: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # as of `| head`; what is left goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOBODY_READS
     except KeyboardInterrupt:
         print("graphgain: interrupted", file=sys.stderr)
         return 130
@@ -123,7 +130,9 @@ def _site(options: argparse.Namespace) -> None:
     from graphgain.site.commit import describe_commit
 
     config = load_config()
-    machines = options.machines or select_machines(config, Path("results"))
+    if options.machines:
+        config = config.model_copy(update={"machines": options.machines})
+    machines = select_machines(config, Path("results"))
     commit = options.commit or describe_commit(Path())
     used = build_site(config, machines, options.build, options.out, commit)
     print(f"built {options.out}/index.html with {used}")

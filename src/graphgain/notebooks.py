@@ -127,6 +127,8 @@ def run(
 
 
 def _header(source: Path) -> str:
+    if not source.is_file():
+        raise NotebookError(f"{source}: there is no such notebook source.")
     lines = source.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0] != "# ---" or "# ---" not in lines[1:]:
         raise NotebookError(f"{source}: a notebook source begins with a `# ---` header.")

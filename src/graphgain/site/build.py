@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphgain.config import Config
+from graphgain.errors import SiteError
 from graphgain.notebooks import list_notebooks
 from graphgain.site.render import render
 from graphgain.site.stage import Origin, stage
@@ -15,6 +16,11 @@ def build_site(config: Config, machines: Sequence[str], build: Path, out: Path, 
     The site that stood there is replaced only when the new one is complete and consistent.
     Raises SiteError.
     """
+    if not (build / "figures").is_dir():
+        raise SiteError(
+            f"{build} holds no figures: nothing has executed the notebooks yet. Run `make report`, "
+            "which does it first."
+        )
     staged = build / "site"
     stage(
         report=Path("report"),
