@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from drawn import bar_widths, clipped_texts, colliding_texts, text_boxes
 from graphgain.figures import gil, prefill_tokens, ttft, ttft_breakdown, ttft_long
 from graphgain.figures.engines import ENGINE_COLORS, label, look
-from graphgain.figures.style import theme
+from graphgain.figures.style import MACHINE_COLORS, PAGES, contrast, text_color, theme
 from graphgain.figures.themes import THEMES
 from graphgain.notebooks import read_notebook, run
 from notebook_source import ROOT, Executed, executed_once, run_cells
@@ -24,7 +24,6 @@ RESULTS = ROOT / "results"
 PUBLISHED = ["gb300-published", "rtx5070ti-published"]
 NOTEBOOKS = ["agent_workload", "gil", "ttft", "ttft_breakdown", "claims"]
 DRAWING = [name for name in NOTEBOOKS if name != "claims"]
-PAGES = {"light": "#ffffff", "dark": "#0f1419"}
 
 
 def drawings(notebook: str, ns: dict[str, Any]) -> list[Callable[[], Figure]]:
@@ -111,24 +110,29 @@ def with_measured(tmp_path: Path) -> tuple[Path, list[str]]:
     return results, [*PUBLISHED, "h200"]
 
 
-def contrast(first: str, second: str) -> float:
-    """Contrast ratio of two colours after WCAG 2."""
-
-    def luminance(color: str) -> float:
-        rgb = [
-            channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
-            for channel in to_rgb(color)
-        ]
-        return 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]
-
-    bright, dark = sorted((luminance(first), luminance(second)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
 @pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("engine", ENGINE_COLORS)
 def test_engine_colours_stand_out_on_both_pages(engine: str, page: str) -> None:
     assert contrast(ENGINE_COLORS[engine], page) >= 3
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("color", MACHINE_COLORS)
+def test_words_in_a_colour_can_be_read_on_the_page(name: str, color: str) -> None:
+    with theme(name):
+        written = text_color(color)
+    assert contrast(written, PAGES[name]) >= 4.5
+    # The line that it names is still seen to be its own.
+    assert min(MACHINE_COLORS, key=lambda other: distance(other, written)) == color
+
+
+def distance(first: str, second: str) -> float:
+    return float(np.linalg.norm(np.subtract(to_rgb(first), to_rgb(second))))
+
+
+def test_the_figures_know_the_pages_that_they_stand_on() -> None:
+    styles = (ROOT / "report/styles/site.css").read_text(encoding="utf-8")
+    assert "--paper: light-dark({light}, {dark});".format_map(PAGES) in styles
 
 
 def test_engine_colours_differ_for_the_colour_blind() -> None:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphgain.figures.machines import draw_absent, note_absent
-from graphgain.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, ink
+from graphgain.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, ink, text_color
 
 KERNEL_COLORS = {1: BLUE, 2: ORANGE}
 PART_COLORS = {
@@ -86,7 +86,7 @@ def _draw_shapes(axes: Axes, rows: pd.DataFrame, empty_us: float | None) -> None
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
-            color=color,
+            color=text_color(color),
         )
     names = [f"{row['gemm']}  {row['n']}×{row['k']}" for row in rows.to_dict("records")]
     axes.set_yticks(range(len(names)), names)

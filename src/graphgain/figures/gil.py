@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from graphgain.figures.machines import draw_absent
-from graphgain.figures.style import BLUE, PURPLE, ink
+from graphgain.figures.style import BLUE, PURPLE, ink, text_color
 from graphgain.gil_policy import Span
 
 LANES = {"A": 0.0, "B": 1.0}
@@ -96,7 +96,7 @@ def _explain_interval(axes: Axes, spans: Sequence[Span]) -> None:
             textcoords="offset points",
             ha="center",
             va="bottom",
-            color=BLUE,
+            color=text_color(BLUE),
             weight="bold",
             fontsize=9.5,
         )

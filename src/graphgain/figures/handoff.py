@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from graphgain import text
 from graphgain.figures.machines import draw_absent, note_absent
-from graphgain.figures.style import BLUE, ORANGE, faint, ink
+from graphgain.figures.style import BLUE, ORANGE, faint, ink, text_color
 
 COLORS = {False: ORANGE, True: BLUE}
 NAMES = {False: "without PDL", True: "with PDL"}
@@ -74,7 +74,7 @@ def _draw_line(axes: Axes, rows: pd.DataFrame, pdl: bool, lengths: list[float]) 
         xytext=(0, 4),
         textcoords="offset points",
         va="bottom",
-        color=color,
+        color=text_color(color),
         weight="bold",
         fontsize=9.5,
     )

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from graphgain import text
 from graphgain.figures.machines import draw_absent, note_absent
-from graphgain.figures.style import BLUE, ORANGE, ink
+from graphgain.figures.style import BLUE, ORANGE, ink, text_color
 
 COLORS = {True: BLUE, False: ORANGE}
 NAMES = {True: "with PDL", False: "without PDL"}
@@ -54,7 +54,7 @@ def _draw_counts(axes: Axes, rows: pd.DataFrame) -> None:
             xycoords="axes fraction",
             ha="right",
             va="top",
-            color=COLORS[pdl],
+            color=text_color(COLORS[pdl]),
             weight="bold",
             fontsize=9.5,
         )

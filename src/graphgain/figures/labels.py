@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from graphgain.figures.style import text_color
+
 
 def spread(wanted: Sequence[float], gap: float) -> list[float]:
     """Positions nearest to the wanted ones (least squares) that are at least `gap` apart.
@@ -49,4 +51,5 @@ def label_ends(
             marker="",
             clip_on=False,
         )
-        axes.text(1.045, place, text, transform=beside, va="center", color=color, weight="bold")
+        ink = text_color(color)
+        axes.text(1.045, place, text, transform=beside, va="center", color=ink, weight="bold")

@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from graphgain.figures.machines import draw_absent, machine_color, note_absent
-from graphgain.figures.style import ink
+from graphgain.figures.style import ink, text_color
 
 BAR_IN = 0.36  # inches a bar takes
 GAP = 0.55  # between two groups, in bars
@@ -49,7 +49,7 @@ def draw(data: pd.DataFrame, machines: Sequence[str]) -> Figure:
                 xytext=(6, 0),
                 textcoords="offset points",
                 va="center",
-                color=color,
+                color=text_color(color),
                 fontsize=10,
             )
             y += 1

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from graphgain.figures.machines import draw_absent, machine_color, note_absent
-from graphgain.figures.style import faint, ink
+from graphgain.figures.style import faint, ink, text_color
 
 MARKS_PERCENT = (50, 85)
 """Where the article reads the distribution."""
@@ -77,7 +77,7 @@ def _draw_hits(axes: Axes, hits: pd.DataFrame, machines: Sequence[str]) -> None:
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
-            color=color,
+            color=text_color(color),
             weight="bold",
             annotation_clip=False,
         )

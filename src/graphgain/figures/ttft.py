@@ -11,7 +11,7 @@ from graphgain.figures.engines import color, label, look
 from graphgain.figures.labels import label_ends
 from graphgain.figures.machines import draw_absent, note_absent
 from graphgain.figures.octaves import in_octaves
-from graphgain.figures.style import faint
+from graphgain.figures.style import faint, text_color
 
 _FEW_LENGTHS = 24
 
@@ -101,7 +101,7 @@ def draw_lines(axes: Axes, data: pd.DataFrame) -> None:
                 xytext=(8, -4),
                 textcoords="offset points",
                 va="top",
-                color=color(engine),
+                color=text_color(color(engine)),
                 weight="bold",
             )
         else:
@@ -134,5 +134,5 @@ def _mark_limits(axes: Axes, limits: pd.DataFrame) -> None:
             textcoords="offset points",
             va="top",
             fontsize="small",
-            color=color(row["engine"]),
+            color=text_color(color(row["engine"])),
         )

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from graphgain.figures.engines import color as engine_color
 from graphgain.figures.engines import label
 from graphgain.figures.machines import draw_absent, note_absent
-from graphgain.figures.style import faint, ink
+from graphgain.figures.style import faint, ink, text_color
 from graphgain.figures.ttft import curves
 
 
@@ -109,7 +109,7 @@ def _draw_intervals(axes: Axes, rows: pd.DataFrame, reference: tuple[str, float]
             xytext=(5, 0),
             textcoords="offset points",
             va="center",
-            color=engine_color("kern"),
+            color=text_color(engine_color("kern")),
             weight="bold",
         )
     axes.set_xscale("log")
