@@ -1,8 +1,8 @@
 """What our client and `vllm bench serve` themselves take, at servers that let them wait.
 
 The client check of `graphgain ttft` compares the two at an engine, and at a server that answers at
-once. A client that has waited is slower: its caches are cold and its processor has slept. This
-prints by how much, for each of them. Needs vLLM beside graphgain:
+once. A client that has waited may be slower. This prints by how much, for each of them, and no more
+exactly than the server's own timer wakes. Needs vLLM beside graphgain:
 
     python benchmarks/clients.py --wait-ms 0 20 70
 """
